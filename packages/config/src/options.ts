@@ -1,0 +1,99 @@
+import type { ChainKey, Height } from '@lockstep/domain'
+import type { AbiEvent } from 'viem'
+
+/** `config/chains.yaml` and the environment, resolved: inside there are no unit strings and no undefined. */
+export interface LockstepOptions {
+  /** Absolute path of the file that was read. */
+  readonly file: string
+  readonly database: DatabaseOptions
+  readonly rewind: RewindOptions
+  readonly lease: LeaseOptions
+  /** How often a progress line is logged per chain. */
+  readonly progressMs: number
+  /** In the order of the file; disabled chains are left out. */
+  readonly chains: readonly ChainOptions[]
+}
+
+export interface DatabaseOptions {
+  /** Null: the embedded PostgreSQL of this project. */
+  readonly url: string | null
+  /** Our tables. */
+  readonly schema: string
+  /** Views for people. */
+  readonly readSchema: string
+}
+
+export interface RewindOptions {
+  /** How long a request lets a chain whose worker should be alive go without a step before others take it over. */
+  readonly takeOverAfterMs: number
+  /** How long a worker looks for its cut over RPC before it takes what the database has. */
+  readonly searchTimeoutMs: number
+  /** The longest that a writing transaction may stay open: older ones are ended by who waits for them. */
+  readonly writeTimeoutMs: number
+  /** How often rewind state is read where no notification comes. */
+  readonly pollMs: number
+}
+
+export interface LeaseOptions {
+  /** A lease ends this long after its last renewal; it is renewed at a third of it. */
+  readonly timeMs: number
+}
+
+/** Where a chain stops taking blocks back: by the node's tag, or so many blocks below the head. */
+export type Finality = { readonly by: 'tag'; readonly tag: 'finalized' | 'safe' } | { readonly by: 'depth'; readonly depth: number }
+
+interface CommonChainOptions {
+  readonly chain: ChainKey
+  /** EVM: decimal digits. Cosmos: the network name. */
+  readonly chainId: string
+  /** http(s) addresses, at least one; may hold secrets: never log them, use `redactUrl` of telemetry. */
+  readonly rpc: readonly string[]
+  readonly startHeight: Height
+  readonly endHeight: Height | null
+  readonly finality: Finality
+  readonly rollbackDepthMax: number
+  readonly pollMs: number
+  /** Which blocks become facts: those that hold an event, or all. */
+  readonly blocks: 'events' | 'all'
+  /**
+   * Digest of everything that decides which facts a fresh index would hold (contracts, events, ABIs, `blocks`):
+   * two configs with equal digests give equal facts. Not of addresses of nodes, nor of timings.
+   */
+  readonly filterDigest: string
+}
+
+export interface EvmChainOptions extends CommonChainOptions {
+  readonly kind: 'evm'
+  readonly contracts: readonly EvmContractOptions[]
+}
+
+export interface EvmContractOptions {
+  /** Key under `contracts:`. */
+  readonly contract: string
+  /** Lower-case with 0x; null: any address. */
+  readonly addresses: readonly string[] | null
+  /** The events to index. */
+  readonly events: readonly AbiEvent[]
+}
+
+export interface CosmosChainOptions extends CommonChainOptions {
+  readonly kind: 'cosmos'
+  readonly contracts: readonly CosmosContractOptions[]
+}
+
+export interface CosmosContractOptions {
+  readonly contract: string
+  /** The wasm contract whose events are taken (attribute `_contract_address`); null: all. */
+  readonly address: string | null
+  /** Null: events of every type. */
+  readonly events: readonly CosmosEventFilter[] | null
+}
+
+export interface CosmosEventFilter {
+  /** The ABCI event's type, such as `wasm` or `transfer`. */
+  readonly type: string
+  /** Value of its attribute `action`; null: any. */
+  readonly action: string | null
+}
+
+export type ChainOptions = EvmChainOptions | CosmosChainOptions

@@ -1,0 +1,68 @@
+import type { Height, Hex, TimeUs } from './scalars.js'
+
+/** What links blocks: enough to check a parent, find a cut and follow a fork. */
+export interface BlockRef {
+  readonly height: Height
+  readonly hash: Hex
+  /** Null only for a chain's first block, and for a Cosmos block with an empty `last_block_id`. */
+  readonly parentHash: Hex | null
+  readonly time: TimeUs
+}
+
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue }
+export type JsonObject = { readonly [key: string]: JsonValue }
+
+/** `tx_index` of events outside transactions, chosen so that position order is the order of execution. */
+export const TX_INDEX_BEGIN_BLOCK = -1
+export const TX_INDEX_END_BLOCK = 2_147_483_647
+
+/** One normalised observation: an EVM log or a Cosmos ABCI event. */
+export interface EventFact {
+  /** Index of its transaction in the block; `TX_INDEX_BEGIN_BLOCK` and `TX_INDEX_END_BLOCK` outside of them. */
+  readonly txIndex: number
+  /** EVM: the node's `logIndex`. Cosmos: the index in that transaction's or phase's list, of all its events. */
+  readonly eventIndex: number
+  /** `NO_BYTES` where there is no transaction. */
+  readonly txHash: Hex
+  /** Key under `contracts:` in the config. */
+  readonly contract: string
+  /** EVM: lower-case with 0x. Cosmos: bech32; null for an event that names no contract. */
+  readonly address: string | null
+  /** The event's name in its ABI, or its Cosmos type. */
+  readonly name: string
+  /** Integers of any width are decimal strings, bytes are 0x hex. Null where `undecoded` says why. */
+  readonly args: JsonObject | null
+  /** As it came. EVM: topics and data. Cosmos: no topics; data is the UTF-8 JSON of the attribute list. */
+  readonly raw: { readonly topics: readonly Hex[]; readonly data: Hex }
+  /** Why `args` is null: the log does not fit its ABI. Null where it does. */
+  readonly undecoded: string | null
+}
+
+/** A block with those of its events that the config asks for, in order of position. */
+export interface SourceBlock {
+  readonly ref: BlockRef
+  readonly events: readonly EventFact[]
+}
+
+/** A position's order on one chain. */
+export const comparePositions = (
+  a: { readonly txIndex: number; readonly eventIndex: number },
+  b: { readonly txIndex: number; readonly eventIndex: number },
+): number => a.txIndex - b.txIndex || a.eventIndex - b.eventIndex
+
+/**
+ * Text as PostgreSQL can hold it in `text` and `jsonb`: U+0000 and lone surrogates become U+FFFD. The raw form of
+ * the event keeps the bytes, so nothing is lost.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this is the character that PostgreSQL refuses
+export const storableText = (text: string): string => text.toWellFormed().replace(/\u0000/g, '\uFFFD')
+
+/** `storableText` for every string in the value, keys included. */
+export function storableJson<T extends JsonValue>(value: T): T {
+  if (typeof value === 'string') return storableText(value) as T
+  if (Array.isArray(value)) return value.map(storableJson) as unknown as T
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [storableText(key), storableJson(item as JsonValue)]),
+  ) as T
+}
