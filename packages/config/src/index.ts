@@ -1,1 +1,18 @@
-export * from './options.js'
+export { ConfigError, type ConfigProblem, formatProblem } from './config-error.js'
+export { describeConfig } from './describe-config.js'
+export { jsonSchema } from './editor-schema.js'
+export type { Environment } from './expand-variables.js'
+export { type ConfigInput, loadConfig } from './load-config.js'
+export type {
+  ChainOptions,
+  CosmosChainOptions,
+  CosmosContractOptions,
+  CosmosEventFilter,
+  DatabaseOptions,
+  EvmChainOptions,
+  EvmContractOptions,
+  Finality,
+  LeaseOptions,
+  LockstepOptions,
+  RewindOptions,
+} from './options.js'

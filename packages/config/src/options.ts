@@ -40,7 +40,9 @@ export interface LeaseOptions {
 }
 
 /** Where a chain stops taking blocks back: by the node's tag, or so many blocks below the head. */
-export type Finality = { readonly by: 'tag'; readonly tag: 'finalized' | 'safe' } | { readonly by: 'depth'; readonly depth: number }
+export type Finality =
+  | { readonly by: 'tag'; readonly tag: 'finalized' | 'safe' }
+  | { readonly by: 'depth'; readonly depth: number }
 
 interface CommonChainOptions {
   readonly chain: ChainKey

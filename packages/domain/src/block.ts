@@ -9,7 +9,13 @@ export interface BlockRef {
   readonly time: TimeUs
 }
 
-export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue }
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue }
 export type JsonObject = { readonly [key: string]: JsonValue }
 
 /** `tx_index` of events outside transactions, chosen so that position order is the order of execution. */

@@ -4,7 +4,8 @@ import type { TimeUs } from './scalars.js'
 export const US_PER_SECOND = 1_000_000n
 
 /** Block time from whole seconds (EVM). */
-export const timeFromSeconds = (seconds: bigint | number): TimeUs => (BigInt(seconds) * US_PER_SECOND) as TimeUs
+export const timeFromSeconds = (seconds: bigint | number): TimeUs =>
+  (BigInt(seconds) * US_PER_SECOND) as TimeUs
 
 /** From `Date.now()`. */
 export const timeFromMs = (ms: number): TimeUs => (BigInt(Math.floor(ms)) * 1000n) as TimeUs

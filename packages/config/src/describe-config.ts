@@ -1,0 +1,72 @@
+import { relative } from 'node:path'
+import type { ChainOptions, DatabaseOptions, Finality, LockstepOptions } from './options.js'
+
+/** What was understood, for a person; addresses without what may be secret in them. Several lines. */
+export function describeConfig(options: LockstepOptions): string {
+  const { database, lease, rewind } = options
+  return [
+    `file      ${relative('.', options.file) || options.file}`,
+    `database  ${describeDatabase(database)}; tables in "${database.schema}", views in "${database.readSchema}"`,
+    `lease     ${span(lease.timeMs)}; a rewind takes a chain over after ${span(rewind.takeOverAfterMs)}`,
+    ...options.chains.flatMap((chain) => ['', ...describeChain(chain)]),
+  ].join('\n')
+}
+
+/** Host and name of the database; user, password and parameters are left out. */
+function describeDatabase({ url }: DatabaseOptions): string {
+  if (url === null) return 'embedded PostgreSQL'
+  const { host, pathname } = new URL(url)
+  return `PostgreSQL ${pathname.slice(1) || '(default)'} at ${host || 'this machine'}`
+}
+
+function describeChain(chain: ChainOptions): string[] {
+  const { startHeight, endHeight } = chain
+  return [
+    `${chain.chain}  ${chain.kind}, chain id ${chain.chainId}`,
+    `  rpc       ${chain.rpc.map(describeEndpoint).join(', ')}`,
+    `  blocks    ${startHeight} to ${endHeight ?? 'the head'}; ${chain.blocks === 'all' ? 'all are' : 'those with events are'} stored`,
+    `  finality  ${describeFinality(chain.finality)}; a fork takes back at most ${count(chain.rollbackDepthMax, 'block')}`,
+    ...describeContracts(chain),
+  ]
+}
+
+/** Scheme and host: a path or query often is the key to the node. */
+function describeEndpoint(url: string): string {
+  const { protocol, host } = new URL(url)
+  return `${protocol}//${host}`
+}
+
+const describeFinality = (finality: Finality): string =>
+  finality.by === 'tag'
+    ? `the node's "${finality.tag}"`
+    : finality.depth === 0
+      ? 'the head'
+      : `${count(finality.depth, 'block')} below the head`
+
+function describeContracts(chain: ChainOptions): string[] {
+  if (chain.kind === 'evm') {
+    return chain.contracts.map(({ contract, addresses, events }) => {
+      const where =
+        addresses === null
+          ? 'any address'
+          : addresses.length === 1
+            ? addresses[0]
+            : `${addresses.length} addresses`
+      return `  ${contract}: ${where}, ${list(
+        events.map(({ name }) => name),
+        'event',
+      )}`
+    })
+  }
+  return chain.contracts.map(({ contract, address, events }) => {
+    const names = events?.map(({ type, action }) => (action === null ? type : `${type}/${action}`))
+    return `  ${contract}: ${address ?? 'any address'}, ${names ? list(names, 'event') : 'all events'}`
+  })
+}
+
+const list = (names: readonly string[], noun: string): string =>
+  `${count(names.length, noun)} (${names.join(', ')})`
+
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
+
+const span = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest'
+import { cosmosChain, evmChain, load } from './config-file.fixture.js'
+
+const digest = (yaml: string, files = {}) => load(yaml, {}, files).chains[0]?.filterDigest
+
+const A = '"0x00000000000000000000000000000000000000aa"'
+const B = '"0x00000000000000000000000000000000000000bb"'
+const contract = `address: [${A}, ${B}]\nabi: ["event P(uint256 indexed n, bool b)", "event Q()"]`
+const base = evmChain({ contract })
+const other = (from: string | RegExp, to: string) => {
+  expect(base).toMatch(from)
+  return base.replace(from, to)
+}
+
+describe('the same facts give the same digest', () => {
+  test.each([
+    ['nodes', other('localhost:8545', 'elsewhere')],
+    ['heights', other('startHeight: 5', 'startHeight: 6\n    endHeight: 900')],
+    [
+      'timings, finality, depth',
+      evmChain({ contract, chain: 'pollInterval: 9s\nfinality: 3\nmaxRollbackDepth: 1' }),
+    ],
+    ['order of addresses', other(`[${A}, ${B}]`, `[${B}, ${A}]`)],
+    [
+      'order of events',
+      other(
+        '"event P(uint256 indexed n, bool b)", "event Q()"',
+        '"event Q()", "event P(uint256 indexed n, bool b)"',
+      ),
+    ],
+    ['events written out', evmChain({ contract: `${contract}\nevents: [Q, P]` })],
+    ['another way to write a type', other('uint256', 'uint')],
+    ['defaults written out', evmChain({ contract, chain: 'blocks: events' })],
+  ])('%s', (_, yaml) => expect(digest(yaml)).toBe(digest(base)))
+
+  test('whether the ABI is a file', () => {
+    const input = (type: string, name: string, indexed: boolean) => ({
+      type,
+      name,
+      indexed,
+      internalType: 'Some',
+    })
+    const json = JSON.stringify([
+      {
+        type: 'event',
+        name: 'P',
+        anonymous: false,
+        inputs: [input('uint256', 'n', true), input('bool', 'b', false)],
+      },
+      { type: 'event', name: 'Q', inputs: [] },
+    ])
+    const yaml = evmChain({ contract: `address: [${A}, ${B}]\nabi: p.json` })
+    expect(digest(yaml, { 'p.json': json })).toBe(digest(base))
+  })
+
+  test('order of event types, Cosmos', () => {
+    const [one, two] = ['[wasm, { type: x, action: y }]', '[{ type: x, action: y }, { type: wasm }]']
+    expect(digest(cosmosChain({ contract: `events: ${one}` }))).toBe(
+      digest(cosmosChain({ contract: `events: ${two}` })),
+    )
+  })
+})
+
+describe('other facts give another digest', () => {
+  test.each([
+    ['an address less', other(`[${A}, ${B}]`, `[${A}]`)],
+    ['any address', other(/address: .*/, '')],
+    ['an event less', evmChain({ contract: `${contract}\nevents: [P]` })],
+    ['another parameter name', other('indexed n', 'indexed m')],
+    ['another type', other('uint256', 'uint128')],
+    ['another parameter indexed', other('indexed n, bool b', 'n, bool indexed b')],
+    ['anonymous', other('Q()', 'Q() anonymous')],
+    ['another name of the contract', other('pings:', 'pongs:')],
+    ['all blocks', evmChain({ contract, chain: 'blocks: all' })],
+  ])('%s', (_, yaml) => expect(digest(yaml)).not.toBe(digest(base)))
+
+  test('order of contracts: a log that fits two belongs to the first', () => {
+    const two = (first: string, second: string) =>
+      evmChain().replace(
+        / {6}pings:[\s\S]*/,
+        [first, second].map((name) => `      ${name}:\n        abi: ["event A()"]\n`).join(''),
+      )
+    expect(digest(two('a', 'b'))).not.toBe(digest(two('b', 'a')))
+  })
+
+  test.each([
+    ['action', 'events: [{ type: wasm, action: go }]'],
+    ['every type', 'address: osmo1qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurstc4vrk'],
+  ])('Cosmos: %s', (_, text) =>
+    expect(digest(cosmosChain({ contract: text }))).not.toBe(digest(cosmosChain())),
+  )
+})

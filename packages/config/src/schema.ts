@@ -1,0 +1,220 @@
+import { z } from 'zod'
+
+/*
+ * The shape of `config/chains.yaml`, in pieces: each is judged by itself, so that a mistake in one contract hides
+ * none in another. A description is both what an editor shows and the hint beside a mistake. What a shape cannot say
+ * (a checksum, an event that is not in the ABI, an end below its start) is found where the piece is resolved.
+ */
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+/** Timers of Node take at most 2^31 - 1 ms (24.8 days) and fire at once above that; a day is far below it. */
+const SPAN_MAX_MS = 24 * 3_600_000
+
+/** Of a span that is a bare number: 5 could be seconds or milliseconds. */
+export const NO_UNIT = 'has no unit'
+
+/** `500ms`, `2s`, `1m`, `2h` to milliseconds. */
+const span = (description: string, leastMs = 1) =>
+  z
+    .string({ error: (issue) => (typeof issue.input === 'number' ? NO_UNIT : undefined) })
+    .regex(/^[0-9]+(ms|s|m|h)$/, 'is not a span of time')
+    .transform((text) => Number.parseInt(text, 10) * (UNIT_MS[text.replace(/^[0-9]+/, '')] ?? Number.NaN))
+    .refine((ms) => ms >= leastMs, `is too short: at least ${leastMs}ms`)
+    .refine((ms) => ms <= SPAN_MAX_MS, 'is too long: at most 24h')
+    .describe(`${description} A span of time: digits and a unit, as 500ms, 2s, 1m or 2h.`)
+
+/** Names that PostgreSQL takes without quotes, so that people can write them in psql. */
+const schemaName = (description: string) =>
+  z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is not a schema name')
+    .refine(
+      (name) => !name.startsWith('pg_') && name !== 'information_schema',
+      'is a name that PostgreSQL keeps to itself',
+    )
+    .describe(`${description} Lower-case letters, digits and _, at most 63.`)
+
+export const databaseShape = z
+  .strictObject({
+    url: z
+      .string()
+      .refine(
+        (url) => url === '' || /^postgres(ql)?:$/.test(protocolOf(url)),
+        'is not an address of a PostgreSQL',
+      )
+      .optional()
+      .describe(
+        'postgres://user:password@host:5432/database; left out: the embedded PostgreSQL of this project.',
+      ),
+    schema: schemaName('Schema of our tables.').default('lockstep'),
+    readSchema: schemaName('Schema of the views that people query.').default('indexed'),
+  })
+  .describe('The database that everything is indexed into.')
+
+export const rewindShape = z
+  .strictObject({
+    takeOverAfter: span(
+      'How long a rewind waits for a worker before others carry out its part; default: twice lease.time.',
+    ).optional(),
+    searchTimeout: span(
+      'How long a worker looks for its cut over RPC before it takes what the database has.',
+    ).prefault('10s'),
+    writeTimeout: span(
+      'The longest that a writing transaction may stay open; at most, and by default, lease.time or 10s.',
+    ).optional(),
+    pollInterval: span('How often the state of a rewind is read where no notification comes.').prefault('1s'),
+  })
+  .describe('How long things may take in a rewind.')
+
+/** A lease is renewed at a third of its time; below 200 ms one slow answer of the database would lose it. */
+const LEASE_LEAST_MS = 200
+
+export const leaseShape = z
+  .strictObject({
+    time: span(
+      'A worker that was not heard of for so long has lost its chain to the next.',
+      LEASE_LEAST_MS,
+    ).prefault('15s'),
+  })
+  .describe('The right of one process to write one chain.')
+
+/** The file; its parts are judged by their own shapes. */
+export const fileShape = z
+  .strictObject({
+    database: z.unknown().optional(),
+    rewind: z.unknown().optional(),
+    lease: z.unknown().optional(),
+    progressInterval: span('How often a progress line is logged per chain.').prefault('10s'),
+    chains: z
+      .record(z.string(), z.unknown())
+      .describe('The chains to index, each under a key of your choice.'),
+  })
+  .describe('The settings of Lockstep: at least "chains", as in config/chains.yaml of the project.')
+
+const wholeNumber = (least: number) => z.int().min(least)
+
+const rpcUrl = z
+  .string()
+  .refine((url) => /^https?:$/.test(protocolOf(url)), 'is not an http or https address')
+
+const chainFields = {
+  rpc: z
+    .union([rpcUrl, z.array(rpcUrl).min(1, 'is an empty list')], 'must be an address or a list of addresses')
+    .describe(
+      'Address of a node, or a list of them; each begins with http:// or https:// and may hold ${VARIABLES}.',
+    ),
+  endHeight: wholeNumber(0)
+    .optional()
+    .describe('Last block to index, a whole number; left out: the chain is followed for ever.'),
+  maxRollbackDepth: wholeNumber(0)
+    .default(256)
+    .describe('How many blocks a fork may take back by itself; deeper ones stop the chain. A whole number.'),
+  pollInterval: span('How often the node is asked for a new block.').prefault('2s'),
+  blocks: z
+    .enum(['events', 'all'])
+    .default('events')
+    .describe('Which blocks are stored: "events", those that hold an event, or "all".'),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe('true or false; a disabled chain is passed over as if it were not there.'),
+  contracts: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('What to index, each under a name of your choice.'),
+}
+
+const depth = wholeNumber(0)
+
+export const evmChainShape = z
+  .strictObject({
+    kind: z.literal('evm').describe('"evm" or "cosmos".'),
+    chainId: wholeNumber(1).describe('The number that eth_chainId gives, such as 1 for Ethereum.'),
+    startHeight: wholeNumber(0).describe('First block to index, a whole number such as 19000000.'),
+    finality: z
+      .union([z.enum(['finalized', 'safe']), depth], 'must be finalized, safe or a number of confirmations')
+      .default('finalized')
+      .describe(
+        'From where on the chain takes no block back: "finalized", "safe", or a number of blocks below the head.',
+      ),
+    ...chainFields,
+  })
+  .describe('A chain whose nodes speak Ethereum JSON-RPC.')
+
+export const cosmosChainShape = z
+  .strictObject({
+    kind: z.literal('cosmos').describe('"evm" or "cosmos".'),
+    // CometBFT: MaxChainIDLen.
+    chainId: z
+      .string()
+      .min(1, 'is empty')
+      .max(50, 'is longer than 50 characters')
+      .describe('The network name, such as osmosis-1.'),
+    startHeight: wholeNumber(1).describe('First block to index, a whole number; Cosmos chains begin at 1.'),
+    finality: depth
+      .default(0)
+      .describe(
+        'From how many blocks below the head on the chain takes none back: a whole number, for Cosmos 0.',
+      ),
+    ...chainFields,
+  })
+  .describe('A chain whose nodes speak CometBFT RPC.')
+
+const evmAddress = z.string()
+const listOf = <T extends z.ZodType>(item: T) => z.array(item).min(1, 'is an empty list')
+
+export const evmContractShape = z
+  .strictObject({
+    address: z
+      .union([evmAddress, listOf(evmAddress)], 'must be an address or a list of addresses, in quotes')
+      .optional()
+      .describe(
+        '"0x…" in quotes: 40 hex digits, in one case or with the right checksum; or a list; left out: any address.',
+      ),
+    abi: z
+      .union(
+        [z.string().min(1, 'is empty'), listOf(z.string())],
+        'must be a file name or a list of signatures',
+      )
+      .describe(
+        'A JSON file, found from this one, or a list of signatures as "event Transfer(address indexed from, …)".',
+      ),
+    events: listOf(z.string())
+      .optional()
+      .describe('Names or signatures of the events to index, a list; left out: all events of the ABI.'),
+  })
+  .describe('A contract, or several with the same ABI.')
+
+const cosmosEvent = z.union(
+  [
+    z.string().min(1, 'is empty'),
+    z.strictObject({
+      type: z.string().min(1, 'is empty').describe('Type of the event, such as wasm or transfer.'),
+      action: z
+        .string()
+        .min(1, 'is empty')
+        .optional()
+        .describe('Value of its attribute "action"; left out: any.'),
+    }),
+  ],
+  'must be a type, or { type: …, action: … }',
+)
+
+export const cosmosContractShape = z
+  .strictObject({
+    address: z
+      .string()
+      .optional()
+      .describe('A wasm contract in bech32, such as osmo1…; left out: all events that fit.'),
+    events: listOf(cosmosEvent)
+      .optional()
+      .describe(
+        'Types of events, a list of { type: wasm, action: register_agent } (action optional); left out: all.',
+      ),
+  })
+  .describe('A wasm contract, or events of a module.')
+
+function protocolOf(url: string): string {
+  return URL.canParse(url) && !/\s/.test(url) ? new URL(url).protocol : ''
+}

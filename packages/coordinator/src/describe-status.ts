@@ -1,0 +1,94 @@
+import { type ChainKey, secondsBetween, type TimeUs } from '@lockstep/domain'
+import {
+  type ChainStatus,
+  type Database,
+  type RewindState,
+  readClock,
+  readRewindState,
+  readStatus,
+} from '@lockstep/store'
+
+/** One chain as an operator sees it. */
+export interface ChainView {
+  readonly chain: ChainKey
+  readonly phase: ChainStatus['phase']
+  readonly reason: string | null
+  readonly checkpoint: number | null
+  readonly checkpointTime: TimeUs | null
+  readonly head: number | null
+  /** Blocks from the checkpoint to the head (or to `endHeight`). */
+  readonly lagBlocks: number | null
+  /** Seconds from the checkpoint's block time to now. */
+  readonly lagSeconds: number | null
+  readonly blocksPerSecond: number | null
+  readonly eventsPerSecond: number | null
+  readonly etaSeconds: number | null
+  readonly worker: string | null
+}
+
+export interface StatusView {
+  readonly at: TimeUs
+  readonly chains: readonly ChainView[]
+  readonly state: RewindState
+}
+
+/** A worker that said nothing for so long is not believed, even while its lease lasts. */
+const SILENT_SECONDS = 10
+
+/** Everything from the database, of one moment; works from any machine. */
+export async function readStatusView(db: Database): Promise<StatusView> {
+  return db.transaction(async (tx) => {
+    const state = await readRewindState(tx)
+    const at = await readClock(tx)
+    return { at, state, chains: (await readStatus(tx)).map((status) => describeChain(status, state, at)) }
+  })
+}
+
+export function describeChain(status: ChainStatus, state: RewindState, now: TimeUs): ChainView {
+  const { checkpointHeight: checkpoint, headHeight: head } = status
+  const target = status.endHeight ?? head
+  const lagBlocks = target === null ? null : Math.max(0, target - (checkpoint ?? status.startHeight - 1))
+  const alive = status.worker !== null
+  const rate = alive ? status.blocksPerSecond : null
+  return {
+    chain: status.chain,
+    ...phaseOf(status, state),
+    checkpoint,
+    checkpointTime: status.checkpointTime,
+    head,
+    lagBlocks,
+    lagSeconds:
+      status.checkpointTime === null
+        ? null
+        : Math.max(0, Math.round(secondsBetween(status.checkpointTime, now))),
+    blocksPerSecond: rate,
+    eventsPerSecond: alive ? status.eventsPerSecond : null,
+    etaSeconds: lagBlocks === null || !rate ? null : Math.round(lagBlocks / rate),
+    worker: status.worker,
+  }
+}
+
+function phaseOf(status: ChainStatus, state: RewindState): Pick<ChainView, 'phase' | 'reason'> {
+  if (state.waitingFor.some((row) => row.chain === status.chain)) {
+    return {
+      phase: 'rewinding',
+      reason: status.worker === null ? 'it has no worker; others carry it out' : null,
+    }
+  }
+  if (state.lock)
+    return { phase: 'paused', reason: `waits for ${state.waitingFor.map((row) => row.chain).join(', ')}` }
+  if (state.pause) return { phase: 'paused', reason: `paused by ${state.pause.who}` }
+  if (status.worker === null && status.phase !== 'finished') {
+    return {
+      phase: 'stopped',
+      reason: status.phase === 'stopped' && status.reason ? status.reason : 'no worker runs',
+    }
+  }
+  const silent = status.worker !== null && (status.reportAgeSeconds ?? 0) > SILENT_SECONDS
+  if (silent)
+    return {
+      phase: status.phase,
+      reason: `its worker has said nothing for ${Math.round(status.reportAgeSeconds ?? 0)} s`,
+    }
+  return { phase: status.phase, reason: status.reason }
+}

@@ -1,0 +1,105 @@
+import {
+  type BlockRef,
+  type ChainSource,
+  describeError,
+  type Height,
+  searchCut,
+  type TimeUs,
+} from '@lockstep/domain'
+import {
+  type ChainRewind,
+  type Checkpoint,
+  checkpointOf,
+  type Database,
+  lastStoredBelow,
+  readChain,
+  readCheckpoint,
+  readTimeAt,
+} from '@lockstep/store'
+
+/** Where a chain's checkpoint goes, and how that was found. What is removed depends on `from` alone. */
+export interface Cut {
+  readonly checkpoint: Checkpoint | null
+  readonly by: 'unchanged' | 'stored' | 'search' | 'hint'
+  /** Headers read from the node. */
+  readonly reads: number
+  /** Why the node was not, or could not be, asked. */
+  readonly note: string | null
+}
+
+export interface CutOptions {
+  /** Null: decide from the database alone. */
+  readonly source: ChainSource | null
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Finds the height a chain goes back to. Stored blocks decide what goes; between the last stored block that stays and
+ * the first that goes, the exact height is searched over the node. Where no node can tell, the last stored block
+ * serves: going forward from there finds nothing twice, since nothing is stored in between.
+ */
+export async function findCut(
+  db: Database,
+  row: Pick<ChainRewind, 'chain' | 'from' | 'cutHint' | 'timestamp'>,
+  options: CutOptions,
+): Promise<Cut> {
+  const { from } = row
+  const stored = await db.transaction((tx) => readBracket(tx, row.chain, from))
+  if (from === null) return { checkpoint: stored.checkpoint, by: 'unchanged', reads: 0, note: null }
+  const bracket = {
+    low: stored.below,
+    lowHeight: stored.below?.height ?? stored.startHeight - 1,
+    highHeight: from,
+    highTime: stored.fromTime,
+  }
+  const fallback = { checkpoint: checkpointOf(stored.below), by: 'stored', reads: 0 } as const
+  if (bracket.highHeight - bracket.lowHeight <= 1) return { ...fallback, note: null }
+  const search = await searchWithin(row.timestamp, bracket, options)
+  if (search.found)
+    return { checkpoint: checkpointOf(search.block), by: 'search', reads: search.reads, note: null }
+  const hint = row.cutHint
+  if (hint !== null && hint.height < from && hint.height > bracket.lowHeight) {
+    return { checkpoint: hint, by: 'hint', reads: search.reads, note: search.note }
+  }
+  return { ...fallback, reads: search.reads, note: search.note }
+}
+
+async function readBracket(
+  tx: Parameters<typeof readChain>[0],
+  chain: ChainRewind['chain'],
+  from: Height | null,
+) {
+  const registered = await readChain(tx, chain)
+  return {
+    startHeight: registered?.startHeight ?? 0,
+    checkpoint: await readCheckpoint(tx, chain),
+    below: from === null ? null : await lastStoredBelow(tx, chain, from),
+    fromTime: (from === null ? null : await readTimeAt(tx, chain, from)) ?? (0n as TimeUs),
+  }
+}
+
+type Search =
+  | { readonly found: true; readonly block: BlockRef | null; readonly reads: number }
+  | { readonly found: false; readonly reads: number; readonly note: string }
+
+/** Nobody waits for a node longer than `timeoutMs`, and nothing that a node says or fails to say ends a rewind. */
+async function searchWithin(
+  target: TimeUs,
+  bracket: Parameters<typeof searchCut>[1],
+  options: CutOptions,
+): Promise<Search> {
+  const { source } = options
+  if (source === null) return { found: false, reads: 0, note: 'no node was asked' }
+  const limit = AbortSignal.timeout(options.timeoutMs)
+  const signal = options.signal ? AbortSignal.any([limit, options.signal]) : limit
+  try {
+    const search = await searchCut(target, bracket, (height) => source.header(height, signal))
+    if (search.found) return search
+    return { found: false, reads: search.reads, note: `the node has no block ${search.missing}` }
+  } catch (error) {
+    options.signal?.throwIfAborted()
+    const note = limit.aborted ? `the node took longer than ${options.timeoutMs} ms` : describeError(error)
+    return { found: false, reads: 0, note }
+  }
+}

@@ -1,0 +1,6 @@
+export { type CarryOutOptions, carryOutFreeChains } from './carry-out.js'
+export { decideRequest, lowerFrom, type RequestDecision } from './decide.js'
+export { type Cut, type CutOptions, findCut } from './find-cut.js'
+export { type RequestAnswer, type RequestOptions, type RewindRequest, requestRewind } from './request.js'
+export { noSteps, REWIND_STEPS, type RewindStep, type StepHook } from './steps.js'
+export { type TakenPart, type TakePartOptions, takePart } from './take-part.js'

@@ -1,0 +1,1 @@
+export { type CosmosSourceDependencies, createCosmosSource } from './cosmos-source.js'

@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ChainKey, type Height, HeightPrunedError, MalformedAnswerError } from '@lockstep/domain'
+import { redactUrl } from '@lockstep/telemetry'
+import { createPublicClient, http, type PublicClient } from 'viem'
+import { CallFailure, readFailure } from './call-failure.js'
+import { isBatchRefusal, isWorthAskingAgain } from './judge-failure.js'
+import { LogWidth } from './log-width.js'
+import { redactSecretsOf } from './redact-secrets.js'
+
+/** One call: a method and its positional parameters. */
+export interface Call {
+  readonly method: string
+  readonly params: readonly unknown[]
+}
+
+// Half of the hundred calls that public nodes allow at most in a batch; a node that takes fewer is found out.
+const BATCH_CALLS_MAX = 50
+const ITEM_ATTEMPTS_MAX = 4 // with the delays below: what is asked again waits 1.75 s in all
+const ITEM_RETRY_MS = 250
+
+/** One node: sends calls over viem and remembers what the node was found to allow. */
+export class Endpoint {
+  /** For people and logs: no credentials, no path. */
+  readonly name: string
+  /** How many blocks a log query may span here. */
+  readonly logWidth = new LogWidth()
+  /** False once the node said that it has no `eth_getBlockReceipts`. */
+  hasBlockReceipts = true
+  readonly #chain: ChainKey
+  readonly #single: PublicClient
+  readonly #batched: PublicClient
+  readonly #redact: (text: string) => string
+  #batchMax = BATCH_CALLS_MAX
+
+  constructor(chain: ChainKey, url: string, timeoutMs: number) {
+    this.#chain = chain
+    this.name = redactUrl(url)
+    this.#redact = redactSecretsOf(url)
+    // viem retries by code alone and with the whole batch; who to ask again is decided here and by the worker.
+    const transport = { retryCount: 0, timeout: timeoutMs }
+    this.#single = createPublicClient({ transport: http(url, transport), cacheTime: 0 })
+    this.#batched = createPublicClient({ transport: http(url, { ...transport, batch: true }), cacheTime: 0 })
+  }
+
+  /** @throws CallFailure; `signal`'s reason where it is aborted */
+  call(call: Call, signal: AbortSignal): Promise<unknown> {
+    return this.#send(this.#single, call, signal)
+  }
+
+  /**
+   * The results in the order of the calls, sent in batches as large as the node takes. Where some items of a batch
+   * fail for the moment, those alone are sent again.
+   *
+   * @throws CallFailure of the first item that stays without a result
+   */
+  async callMany(calls: readonly Call[], signal: AbortSignal): Promise<unknown[]> {
+    const results: unknown[] = new Array(calls.length)
+    let open = [...calls.keys()]
+    let refusals = 0 // in a row
+    while (open.length > 0) {
+      const batch = open.slice(0, this.#batchMax)
+      const failures = await this.#callBatch(calls, batch, results, signal)
+      refusals = failures.size > 0 ? refusals + 1 : 0
+      if (failures.size > 0) await this.#prepareAgain(failures, batch.length, refusals, signal)
+      open = [...failures.keys(), ...open.slice(batch.length)]
+    }
+    return results
+  }
+
+  /** The error for an answer that cannot be used. */
+  malformed(method: string, problem: string): MalformedAnswerError {
+    return new MalformedAnswerError(this.#chain, this.name, method, this.#redact(problem))
+  }
+
+  pruned(height: Height, lowest: Height | null = null): HeightPrunedError {
+    return new HeightPrunedError(this.#chain, this.name, height, lowest)
+  }
+
+  /** Fills in results; gives the failures by index. */
+  async #callBatch(
+    calls: readonly Call[],
+    batch: readonly number[],
+    results: unknown[],
+    signal: AbortSignal,
+  ): Promise<Map<number, CallFailure>> {
+    const client = batch.length > 1 ? this.#batched : this.#single
+    const failures = new Map<number, CallFailure>()
+    await Promise.all(
+      batch.map(async (index) => {
+        try {
+          results[index] = await this.#send(client, calls[index] as Call, signal)
+        } catch (error) {
+          if (!(error instanceof CallFailure)) throw error
+          failures.set(index, error)
+        }
+      }),
+    )
+    return failures
+  }
+
+  /** Shrinks the batch or waits, as the failures want it; throws where asking again is of no use. */
+  async #prepareAgain(
+    failures: ReadonlyMap<number, CallFailure>,
+    size: number,
+    refusals: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const all = [...failures.values()]
+    if (size > 1 && all.every(isBatchRefusal)) {
+      this.#batchMax = Math.max(1, Math.floor(size / 2))
+      return
+    }
+    const hopeless = all.find((failure) => !isWorthAskingAgain(failure)) ?? all[0]
+    const mayWait =
+      refusals < ITEM_ATTEMPTS_MAX && all.every((each) => isWorthAskingAgain(each) && !isWhole(each))
+    if (!mayWait) throw hopeless
+    await sleep(ITEM_RETRY_MS * 2 ** (refusals - 1), undefined, { signal })
+  }
+
+  async #send(client: PublicClient, { method, params }: Call, signal: AbortSignal): Promise<unknown> {
+    signal.throwIfAborted()
+    try {
+      // The result is `unknown` on purpose: viem's types say what a node should answer, not what it does.
+      const request = client.request as (call: unknown, options: { signal: AbortSignal }) => Promise<unknown>
+      return await request({ method, params }, { signal })
+    } catch (error) {
+      signal.throwIfAborted()
+      throw readFailure(method, error, this.#redact)
+    }
+  }
+}
+
+/** The whole HTTP request was refused: the next endpoint is asked, rather than this one again. */
+const isWhole = ({ facts }: CallFailure): boolean => facts.status !== null

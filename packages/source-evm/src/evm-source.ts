@@ -1,0 +1,84 @@
+import type { EvmChainOptions } from '@lockstep/config'
+import type {
+  BlockRef,
+  ChainKey,
+  ChainSource,
+  ChainTip,
+  Height,
+  Hex,
+  SourceBlock,
+  SourceRange,
+} from '@lockstep/domain'
+import type { Logger } from '@lockstep/telemetry'
+import { EndpointList } from './endpoint-list.js'
+import { EventReader } from './event-reader.js'
+import { fetchBlock } from './fetch-block.js'
+import { fetchHeader } from './fetch-headers.js'
+import { fetchRange } from './fetch-range.js'
+import { fetchBlockOfTransaction } from './fetch-transaction.js'
+import { FinalityReader } from './finality.js'
+
+export interface EvmSourceDeps {
+  readonly logger: Logger
+  /** How long one HTTP request may take. Default 20 s: nodes cut slow log queries at 10 to 15 s themselves. */
+  readonly requestTimeoutMs?: number
+}
+
+const REQUEST_TIMEOUT_MS = 20_000
+
+/** The nodes of one EVM chain. Nothing is asked before the first call of a method. */
+export const createEvmSource = (options: EvmChainOptions, deps: EvmSourceDeps): ChainSource =>
+  new EvmSource(options, deps)
+
+/**
+ * Each method is one logical answer, and comes whole from one endpoint: two nodes may stand on two branches, and a
+ * header of one with logs of the other would be a block that never was.
+ */
+class EvmSource implements ChainSource {
+  readonly chain: ChainKey
+  readonly #nodes: EndpointList
+  readonly #finality: FinalityReader
+  readonly #reader: EventReader
+  readonly #everyBlock: boolean
+
+  constructor(options: EvmChainOptions, deps: EvmSourceDeps) {
+    this.chain = options.chain
+    this.#nodes = new EndpointList(options, deps.logger, deps.requestTimeoutMs ?? REQUEST_TIMEOUT_MS)
+    this.#finality = new FinalityReader(options, deps.logger)
+    this.#reader = new EventReader(options, deps.logger)
+    this.#everyBlock = options.blocks === 'all'
+  }
+
+  check(signal?: AbortSignal): Promise<void> {
+    return this.#nodes.check(signal)
+  }
+
+  async tip(signal?: AbortSignal): Promise<ChainTip> {
+    return this.#nodes.ask(signal, (node, scope) => this.#finality.readTip(node, scope))
+  }
+
+  header(height: Height, signal?: AbortSignal): Promise<BlockRef | null> {
+    return this.#nodes.find(
+      signal,
+      async (node, scope) => (await fetchHeader(node, height, scope))?.ref ?? null,
+    )
+  }
+
+  block(height: Height, signal?: AbortSignal): Promise<SourceBlock | null> {
+    return this.#nodes.find(signal, (node, scope) => fetchBlock(node, this.#reader, height, scope))
+  }
+
+  range(from: Height, to: Height, signal?: AbortSignal): Promise<SourceRange> {
+    return this.#nodes.ask(signal, (node, scope) =>
+      fetchRange(node, this.#reader, { from, to, everyBlock: this.#everyBlock }, scope),
+    )
+  }
+
+  blockOfTransaction(txHash: Hex, signal?: AbortSignal): Promise<BlockRef | null> {
+    return this.#nodes.find(signal, (node, scope) => fetchBlockOfTransaction(node, txHash, scope))
+  }
+
+  async close(): Promise<void> {
+    this.#nodes.close()
+  }
+}

@@ -1,0 +1,1 @@
+export { createEvmSource, type EvmSourceDeps } from './evm-source.js'

@@ -1,0 +1,199 @@
+import {
+  type BlockRef,
+  bytesOf,
+  type ChainKey,
+  ConflictingObservationError,
+  formatTime,
+  type Height,
+  type Hex,
+  type SourceBlock,
+} from '@lockstep/domain'
+import type { Tx } from './database.js'
+
+/** What one removal took away. Headers are not facts and not counted. */
+export interface Removed {
+  readonly blocks: number
+  readonly events: number
+}
+
+/** Stores blocks as facts. A block that is there already with the same hash is the same observation. */
+export async function insertBlocks(tx: Tx, chain: ChainKey, blocks: readonly BlockRef[]): Promise<void> {
+  await insertLinked(tx, INSERT_BLOCKS, chain, blocks)
+}
+
+/** Keeps blocks for linking only. */
+export async function insertHeaders(tx: Tx, chain: ChainKey, headers: readonly BlockRef[]): Promise<void> {
+  await insertLinked(tx, INSERT_HEADERS, chain, headers)
+}
+
+const INSERT_BLOCKS = `
+  insert into block (chain, height, hash, parent_hash, block_time)
+  select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[])`
+
+const INSERT_HEADERS = `
+  insert into header (chain, height, hash, parent_hash, block_time)
+  select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[])`
+
+async function insertLinked(tx: Tx, sql: string, chain: ChainKey, refs: readonly BlockRef[]): Promise<void> {
+  if (refs.length === 0) return
+  await tx.query(sql, [
+    chain,
+    refs.map((ref) => ref.height),
+    refs.map((ref) => bytesOf(ref.hash)),
+    refs.map((ref) => ref.parentHash && bytesOf(ref.parentHash)),
+    refs.map((ref) => formatTime(ref.time)),
+  ])
+}
+
+/** Rows per statement: keeps one message to the server at a few MB. */
+const EVENTS_PER_INSERT = 2000
+
+/**
+ * Stores events. The same observation twice is one row; the same identity with another content undoes the transaction.
+ *
+ * @throws EventConflict, to be recorded outside the transaction by `recordConflict`
+ */
+export async function insertEvents(tx: Tx, chain: ChainKey, blocks: readonly SourceBlock[]): Promise<void> {
+  const rows = blocks.flatMap((block) => block.events.map((event) => ({ ref: block.ref, event })))
+  for (let start = 0; start < rows.length; start += EVENTS_PER_INSERT) {
+    await insertEventRows(tx, chain, rows.slice(start, start + EVENTS_PER_INSERT))
+  }
+}
+
+interface EventRow {
+  readonly ref: BlockRef
+  readonly event: SourceBlock['events'][number]
+}
+
+const OBSERVED = `
+  select $1::text as chain, * from unnest($2::bigint[], $3::int[], $4::int[], $5::bytea[], $6::bytea[],
+    $7::timestamptz[], $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::bytea[], $13::bytea[], $14::bytea[],
+    $15::bytea[], $16::bytea[], $17::text[])
+  as observed (height, tx_index, event_index, tx_hash, block_hash, block_time, contract, address, name, args,
+    topic0, topic1, topic2, topic3, data, undecoded)`
+
+const INSERT_EVENTS = `
+  insert into event (chain, height, tx_index, event_index, tx_hash, block_hash, block_time, contract, address, name,
+    args, topic0, topic1, topic2, topic3, data, undecoded)
+  ${OBSERVED} on conflict do nothing`
+
+const CONFLICTS = `
+  select to_jsonb(stored) as stored, to_jsonb(observed) as observed
+  from (${OBSERVED}) observed join event stored using (chain, height, tx_index, event_index, tx_hash)
+  where
+    (stored.block_hash, stored.block_time, stored.contract, stored.address, stored.name, stored.args, stored.topic0,
+      stored.topic1, stored.topic2, stored.topic3, stored.data, stored.undecoded)
+    is distinct from
+    (observed.block_hash, observed.block_time, observed.contract, observed.address, observed.name, observed.args,
+      observed.topic0, observed.topic1, observed.topic2, observed.topic3, observed.data, observed.undecoded)
+  limit 1`
+
+async function insertEventRows(tx: Tx, chain: ChainKey, rows: readonly EventRow[]): Promise<void> {
+  const values = [chain, ...eventColumns(rows)]
+  const { rowCount } = await tx.query(INSERT_EVENTS, values)
+  if (rowCount === rows.length) return
+  const { rows: conflicts } = await tx.query<{ stored: ConflictSide; observed: ConflictSide }>(
+    CONFLICTS,
+    values,
+  )
+  if (conflicts[0]) throw new EventConflict(chain, conflicts[0].stored, conflicts[0].observed)
+}
+
+function eventColumns(rows: readonly EventRow[]): unknown[] {
+  const topic = (index: number) =>
+    rows.map(({ event }) => {
+      const hex: Hex | undefined = event.raw.topics[index]
+      return hex === undefined ? null : bytesOf(hex)
+    })
+  return [
+    rows.map(({ ref }) => ref.height),
+    rows.map(({ event }) => event.txIndex),
+    rows.map(({ event }) => event.eventIndex),
+    rows.map(({ event }) => bytesOf(event.txHash)),
+    rows.map(({ ref }) => bytesOf(ref.hash)),
+    rows.map(({ ref }) => formatTime(ref.time)),
+    rows.map(({ event }) => event.contract),
+    rows.map(({ event }) => event.address),
+    rows.map(({ event }) => event.name),
+    rows.map(({ event }) => (event.args === null ? null : JSON.stringify(event.args))),
+    ...[0, 1, 2, 3].map(topic),
+    rows.map(({ event }) => bytesOf(event.raw.data)),
+    rows.map(({ event }) => event.undecoded),
+  ]
+}
+
+interface ConflictSide {
+  readonly height: Height
+  readonly tx_index: number
+  readonly event_index: number
+  readonly tx_hash: string
+}
+
+/** Two contents for one identity, as both are. */
+export class EventConflict extends ConflictingObservationError {
+  constructor(
+    readonly chain: ChainKey,
+    readonly stored: ConflictSide,
+    readonly observed: ConflictSide,
+  ) {
+    super(chain, stored.height, stored.tx_index, stored.event_index)
+  }
+}
+
+/** Keeps both contents for investigation: in a transaction of its own, since the one that met them was undone. */
+export async function recordConflict(tx: Tx, conflict: EventConflict): Promise<void> {
+  await tx.query(
+    `insert into event_conflict (chain, height, tx_index, event_index, tx_hash, stored, observed)
+     values ($1, $2, $3, $4, ($5::jsonb ->> 'tx_hash')::bytea, $5, $6)`,
+    [
+      conflict.chain,
+      conflict.stored.height,
+      conflict.stored.tx_index,
+      conflict.stored.event_index,
+      JSON.stringify(conflict.stored),
+      JSON.stringify(conflict.observed),
+    ],
+  )
+}
+
+/** Removes all that is stored above `cut` (null: everything): the backward half of a write. */
+export async function removeAbove(tx: Tx, chain: ChainKey, cut: Height | null): Promise<Removed> {
+  const values = [chain, cut ?? -1]
+  const events = await tx.query('delete from event where chain = $1 and height > $2', values)
+  const blocks = await tx.query('delete from block where chain = $1 and height > $2', values)
+  await tx.query('delete from header where chain = $1 and height > $2', values)
+  return { events: events.rowCount ?? 0, blocks: blocks.rowCount ?? 0 }
+}
+
+/**
+ * Drops headers that link nothing any more: those of finalized heights, save the checkpoint's. The blocks that the
+ * chain may still take back stay, since a fork is found by them.
+ */
+export async function pruneHeaders(
+  tx: Tx,
+  chain: ChainKey,
+  finalized: Height | null,
+  checkpoint: Height,
+): Promise<void> {
+  if (finalized === null) return
+  await tx.query('delete from header where chain = $1 and height < $2', [
+    chain,
+    Math.min(finalized, checkpoint),
+  ])
+}
+
+/**
+ * Marks a chain whose times fell: where a stored block's time is below that of the stored block under it, the lowest
+ * height after a time can no longer be found by time alone. `refs` are what this write stores, ascending.
+ */
+export async function markFallingTimes(tx: Tx, chain: ChainKey, refs: readonly BlockRef[]): Promise<void> {
+  const first = refs[0]
+  if (first === undefined) return
+  const fellInside = refs.some((ref, index) => ref.time < (refs[index - 1]?.time ?? ref.time))
+  await tx.query(MARK_FALLING, [chain, first.height, formatTime(first.time), fellInside])
+}
+
+const MARK_FALLING = `
+  update chain set times_fell = true where chain = $1 and not times_fell and ($4 or $3::timestamptz < greatest(
+    (select block_time from block where chain = $1 and height < $2 order by height desc limit 1),
+    (select block_time from header where chain = $1 and height < $2 order by height desc limit 1)))`

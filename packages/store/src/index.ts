@@ -1,0 +1,92 @@
+export {
+  deepenRewind,
+  finishRewind,
+  insertRewind,
+  type RewindChainRecord,
+  type RewindRecord,
+  readRewind,
+  readRewindChains,
+  recordChainRewind,
+  recordRollback,
+} from './audit.js'
+export {
+  adoptSettings,
+  chainChanged,
+  chainChangedError,
+  type RegisteredChain,
+  readChain,
+  readChains,
+  registerChains,
+} from './chains.js'
+export {
+  type ChainWriter,
+  type Checkpoint,
+  checkpointOf,
+  readCheckpoint,
+  setCheckpoint,
+} from './checkpoint.js'
+export {
+  applicationName,
+  Database,
+  type DatabaseSettings,
+  databaseUnavailable,
+  isRefusedConnection,
+  type TransactionOptions,
+  type Tx,
+} from './database.js'
+export { type Removed, removeAbove } from './facts.js'
+export {
+  acquireChainLease,
+  acquireLease,
+  COORDINATOR_LEASE,
+  chainLease,
+  type HeldLease,
+  type LeaseTaken,
+  readFreeChains,
+  surrenderLeasesOf,
+} from './lease.js'
+export { LeaseKeeper } from './lease-keeper.js'
+export { Listener } from './listener.js'
+export { type Blocker, endStaleKeyHolders } from './lock-wait.js'
+export { checkSchema, migrate } from './migrate.js'
+export { countAttempt, shortenRanges } from './ranges.js'
+export { errorCode, isConnectionGone, LOCK_NOT_AVAILABLE } from './retry-table.js'
+export {
+  anyRewindRowLeft,
+  type ChainRewind,
+  type CutHint,
+  deleteChainRewind,
+  deleteRewindLock,
+  lockRewindLock,
+  notify,
+  type Pause,
+  putChainRewind,
+  putCutHint,
+  putRewindLock,
+  type RewindLock,
+  type RewindState,
+  raiseEpoch,
+  readChainRewind,
+  readEpoch,
+  readRewindState,
+} from './rewind-rows.js'
+export {
+  type ChainStatus,
+  countAbove,
+  type Phase,
+  readClock,
+  readNewestBlockTime,
+  readStatus,
+  type WorkerReport,
+  writeReport,
+} from './status.js'
+export {
+  lastStoredBelow,
+  readBlockOfTransaction,
+  readFrom,
+  readStoredBlock,
+  readTimeAt,
+  storedBlocksDown,
+} from './stored-blocks.js'
+export { type BlockBatch, rollBack, stepDownTo, writeBatch } from './write-chain.js'
+export { lockKeyExclusive, lockKeyShared, refuseDuringRewind } from './write-key.js'

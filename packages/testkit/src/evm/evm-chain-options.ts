@@ -1,0 +1,23 @@
+import type { EvmChainOptions } from '@lockstep/config'
+import { chainKey, height } from '@lockstep/domain'
+import { TRANSFER_EVENT } from './transfer-log.js'
+
+/** Options of an EVM chain as the config would resolve them: ERC-20 transfers of any address, unless said otherwise. */
+export function evmChainOptions(
+  given: Partial<EvmChainOptions> & Pick<EvmChainOptions, 'rpc'>,
+): EvmChainOptions {
+  return {
+    kind: 'evm',
+    chain: chainKey('alpha'),
+    chainId: '1',
+    startHeight: height(0),
+    endHeight: null,
+    finality: { by: 'tag', tag: 'finalized' },
+    rollbackDepthMax: 64,
+    pollMs: 100,
+    blocks: 'events',
+    filterDigest: 'test',
+    contracts: [{ contract: 'token', addresses: null, events: [TRANSFER_EVENT] }],
+    ...given,
+  }
+}

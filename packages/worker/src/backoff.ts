@@ -1,0 +1,22 @@
+const FIRST_MS = 250
+const MAX_MS = 15_000
+
+/** Growing delays with jitter, so that workers that failed together do not come back together. */
+export class Backoff {
+  #failures = 0
+
+  next(): number {
+    const full = Math.min(MAX_MS, FIRST_MS * 2 ** this.#failures)
+    this.#failures += 1
+    return Math.round(full / 2 + Math.random() * (full / 2))
+  }
+
+  /** The first failure of a series, and then ever fewer: a node that is down for a day writes no book. */
+  get worthALine(): boolean {
+    return Number.isInteger(Math.log2(this.#failures))
+  }
+
+  reset(): void {
+    this.#failures = 0
+  }
+}

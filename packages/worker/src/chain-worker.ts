@@ -1,0 +1,243 @@
+import {
+  type ChainTip,
+  CheckpointMovedError,
+  DatabaseUnavailableError,
+  LockstepError as KnownError,
+  LeaseLostError,
+  type LockstepError,
+  nextStep,
+  WriteRefusedError,
+} from '@lockstep/domain'
+import { carryOutFreeChains, takePart } from '@lockstep/rewind'
+import {
+  adoptSettings,
+  type ChainRewind,
+  type ChainWriter,
+  chainChanged,
+  chainChangedError,
+  type LeaseKeeper,
+  type RewindState,
+  readChain,
+  readCheckpoint,
+  readRewindState,
+} from '@lockstep/store'
+import { Backoff } from './backoff.js'
+import { checkForFork, resolveFork } from './fork.js'
+import { rangeWidthMax, takeBlock, takeRange } from './forward.js'
+import { PauseLog } from './pause-log.js'
+import { Progress } from './progress.js'
+import { waitForLease } from './wait-for-lease.js'
+import type { WorkerOptions } from './worker-options.js'
+
+/**
+ * The whole life of a worker: one chain, followed until `stop` aborts. Every decision of a worker is in this file; what
+ * it calls are straight lines.
+ *
+ * @throws LeaseLostError where another process has taken the chain over: this one must not touch it any more
+ */
+export async function runChainWorker(worker: WorkerOptions, stop: AbortSignal): Promise<void> {
+  const progress = new Progress(worker)
+  try {
+    const keeper = await waitForLease(worker, progress, stop)
+    if (keeper === null) return
+    try {
+      await new ChainFollower(worker, keeper, progress).run(stop)
+    } finally {
+      await keeper.close()
+    }
+  } finally {
+    await progress.close()
+  }
+}
+
+class ChainFollower {
+  readonly #backoff = new Backoff()
+  readonly #pauseLog: PauseLog
+  #writer: ChainWriter
+  /** What the node last said; null: ask before anything else. */
+  #tip: ChainTip | null = null
+  /** Whether the checkpoint is known to be on the node's chain: false after a start, a rewind or a lost connection. */
+  #verified = false
+  /** Why this chain does not go on by itself. It still takes part in rewinds, and a rewind clears it. */
+  #stopped: LockstepError | null = null
+  #loaded = false
+
+  constructor(
+    readonly worker: WorkerOptions,
+    readonly keeper: LeaseKeeper,
+    readonly progress: Progress,
+  ) {
+    this.#pauseLog = new PauseLog(worker.logger)
+    this.#writer = { chain: worker.options.chain, lease: keeper.lease, checkpoint: null }
+  }
+
+  async run(stop: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([stop, this.keeper.lost])
+    while (!stop.aborted) {
+      this.keeper.check()
+      const heard = this.worker.listener.heard
+      try {
+        await this.#step(heard, signal)
+        this.#backoff.reset()
+      } catch (error) {
+        if (stop.aborted && (error instanceof KnownError || (error as Error).name === 'AbortError')) return
+        await this.#recover(error, heard, signal)
+      }
+    }
+  }
+
+  /** Looks at the rewind state, before each fetch; then does one thing. */
+  async #step(heard: number, signal: AbortSignal): Promise<void> {
+    if (!this.#loaded) await this.#load()
+    const { chain } = this.#writer
+    const state = await this.worker.db.transaction(readRewindState)
+    const own = state.waitingFor.find((row) => row.chain === chain)
+    if (own) return this.#rewind(own, signal)
+    if (state.lock || state.pause) return this.#pause(state, heard, signal)
+    this.#pauseLog.end()
+    if (this.#stopped) return this.#idle(heard, signal)
+    await this.#follow(heard, signal)
+  }
+
+  async #rewind(row: ChainRewind, signal: AbortSignal): Promise<void> {
+    this.progress.enter('rewinding')
+    const { db, source, rewind, logger, onStep } = this.worker
+    const options = { source, timeoutMs: rewind.searchTimeoutMs, signal, logger, ...(onStep && { onStep }) }
+    const part = await takePart(db, this.#writer, row, options)
+    this.#forget()
+    this.#stopped = null
+    this.#loaded = false // whether the chain's settings still fit is judged anew: it may be empty now
+    this.#setWriter(part.writer)
+  }
+
+  async #pause(state: RewindState, heard: number, signal: AbortSignal): Promise<void> {
+    this.progress.enter('paused', this.#pauseLog.tick(state))
+    this.#forget()
+    if (state.lock && this.#pauseLog.pausedMs > this.worker.rewind.takeOverAfterMs)
+      await this.#carryOutOthers(signal)
+    await this.worker.listener.wait(heard, this.worker.rewind.pollMs, signal)
+  }
+
+  /** No coordinator has come for the chains that have no worker: the waiting ones do it, from the database alone. */
+  async #carryOutOthers(signal: AbortSignal): Promise<void> {
+    const { db, lease, logger } = this.worker
+    await carryOutFreeChains(db, {
+      leaseMs: lease.timeMs,
+      sourceOf: () => null,
+      timeoutMs: 0,
+      logger,
+      signal,
+    })
+  }
+
+  async #follow(heard: number, signal: AbortSignal): Promise<void> {
+    const { worker, progress } = this
+    const { options, source } = worker
+    this.#tip ??= await source.tip(signal)
+    progress.sawTip(this.#tip)
+    if (!this.#verified) return this.#verify(this.#tip, heard, signal)
+    const step = nextStep({
+      checkpoint: this.#writer.checkpoint?.height ?? null,
+      startHeight: options.startHeight,
+      endHeight: options.endHeight,
+      head: this.#tip.head.height,
+      finalized: this.#tip.finalized,
+      rangeWidthMax: rangeWidthMax(options),
+    })
+    if (step.do === 'wait' || step.do === 'finish') {
+      if (step.do === 'finish') progress.enter('finished', `block ${options.endHeight} is stored`)
+      else progress.atHead(this.#tip, step.for)
+      if ((await checkForFork(worker, this.#writer, this.#tip, signal)) === 'forked')
+        return this.#resolveFork(signal)
+      this.#tip = null
+      return worker.listener.wait(heard, options.pollMs, signal)
+    }
+    progress.enter(step.do === 'range' ? 'backfill' : 'live')
+    const taken =
+      step.do === 'range'
+        ? await takeRange(worker, this.#writer, step, this.#tip, heard, signal)
+        : await takeBlock(worker, this.#writer, step.height, this.#tip, heard, signal)
+    if (taken.outcome === 'forked') return this.#resolveFork(signal)
+    if (taken.outcome === 'not_there') return this.#lookAgain(heard, signal)
+    if (taken.outcome === 'interrupted') return
+    this.#setWriter(taken.writer)
+    progress.stored(taken)
+  }
+
+  /** Is the checkpoint still on the chain? Else the chain goes back, before anything is fetched. */
+  async #verify(tip: ChainTip, heard: number, signal: AbortSignal): Promise<void> {
+    const answer = await checkForFork(this.worker, this.#writer, tip, signal)
+    if (answer === 'forked') return this.#resolveFork(signal)
+    if (answer === 'agrees') {
+      this.#verified = true
+      return
+    }
+    this.progress.enter(
+      'waiting',
+      `the node's head ${tip.head.height} is below the checkpoint ${this.#writer.checkpoint?.height}`,
+    )
+    await this.#lookAgain(heard, signal)
+  }
+
+  async #resolveFork(signal: AbortSignal): Promise<void> {
+    const resolved = await resolveFork(this.worker, this.#writer, signal)
+    this.#forget()
+    if (resolved !== null) this.#setWriter(resolved)
+    else await this.worker.listener.wait(this.worker.listener.heard, this.worker.options.pollMs, signal)
+  }
+
+  async #lookAgain(heard: number, signal: AbortSignal): Promise<void> {
+    this.#tip = null
+    await this.worker.listener.wait(heard, this.worker.options.pollMs, signal)
+  }
+
+  /** A stopped chain does nothing but look out for rewinds. */
+  async #idle(heard: number, signal: AbortSignal): Promise<void> {
+    await this.worker.listener.wait(heard, this.worker.rewind.pollMs, signal)
+  }
+
+  async #load(): Promise<void> {
+    const { options, db } = this.worker
+    const { registered, checkpoint } = await db.transaction(async (tx) => ({
+      registered: await readChain(tx, options.chain),
+      checkpoint: await readCheckpoint(tx, options.chain),
+    }))
+    this.#setWriter({ ...this.#writer, checkpoint })
+    this.#loaded = true
+    if (registered === null || !chainChanged(registered, options)) return
+    if (checkpoint !== null) throw chainChangedError(registered, options)
+    await adoptSettings(db, this.#writer, options)
+  }
+
+  #setWriter(writer: ChainWriter): void {
+    this.#writer = writer
+    this.progress.reached(writer.checkpoint)
+  }
+
+  /** Everything that was believed of the node's chain; the database is asked again. */
+  #forget(): void {
+    this.#tip = null
+    this.#verified = false
+  }
+
+  /** What an error means for the worker. Data errors stop the chain; what may pass is tried again, ever more slowly. */
+  async #recover(error: unknown, heard: number, signal: AbortSignal): Promise<void> {
+    if (this.keeper.lost.aborted) throw this.keeper.lost.reason
+    if (error instanceof LeaseLostError || !(error instanceof KnownError)) throw error
+    if (error instanceof WriteRefusedError) return // the next look finds the rewind or pause
+    this.#forget()
+    if (error instanceof CheckpointMovedError || error instanceof DatabaseUnavailableError)
+      this.#loaded = false
+    if (!error.retryable) {
+      this.#stopped = error
+      this.progress.enter('stopped', error.message)
+      this.worker.logger.error({ err: error }, 'chain was stopped')
+      return
+    }
+    const waitMs = this.#backoff.next()
+    this.progress.enter('waiting', error.message)
+    if (this.#backoff.worthALine)
+      this.worker.logger.warn({ err: error, waitMs }, 'work failed and is tried again')
+    await this.worker.listener.wait(heard, waitMs, signal)
+  }
+}

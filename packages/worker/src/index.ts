@@ -1,0 +1,3 @@
+export { runChainWorker } from './chain-worker.js'
+export { createSource } from './create-source.js'
+export type { WorkerOptions } from './worker-options.js'

@@ -1,0 +1,19 @@
+import type { ChainOptions, LeaseOptions, RewindOptions } from '@lockstep/config'
+import type { ChainSource } from '@lockstep/domain'
+import type { StepHook } from '@lockstep/rewind'
+import type { Database, Listener } from '@lockstep/store'
+import type { Logger } from '@lockstep/telemetry'
+
+/** All that a worker works with; it reads no environment and holds no state outside `runChainWorker`. */
+export interface WorkerOptions {
+  readonly options: ChainOptions
+  readonly rewind: RewindOptions
+  readonly lease: LeaseOptions
+  readonly progressMs: number
+  readonly db: Database
+  readonly listener: Listener
+  readonly source: ChainSource
+  /** Already carries the chain. */
+  readonly logger: Logger
+  readonly onStep?: StepHook
+}
