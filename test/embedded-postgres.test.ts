@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -79,8 +79,11 @@ function otherProcess(code: string): ChildProcess {
 }
 
 async function firstLine<T>(child: ChildProcess): Promise<T> {
-  const [chunk] = (await once(child.stdout ?? child, 'data')) as [Buffer]
-  return JSON.parse(chunk.toString()) as T
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('the other process ended without a word')
+  })
+  const [chunk] = await Promise.race([once(child.stdout ?? child, 'data'), ended])
+  return JSON.parse(String(chunk)) as T
 }
 
 const startInOther = (): ChildProcess =>
@@ -102,7 +105,12 @@ test('it is made, found by others, stopped, and keeps its data for the next star
 
   const first = await start({ fast: false })
   expect(first).toMatchObject({ dataDir, adopted: false })
-  expect(await findEmbeddedPostgres(project)).toEqual({ down: false, url: first.url, dataDir, pid: first.pid })
+  expect(await findEmbeddedPostgres(project)).toEqual({
+    down: false,
+    url: first.url,
+    dataDir,
+    pid: first.pid,
+  })
   await query(first.url, 'create table kept as select 42 as answer')
   await first.stop()
   expect(await findEmbeddedPostgres(project)).toEqual({ down: true, dataDir, exists: true })
@@ -118,10 +126,9 @@ test('its settings: safe against crashes unless told otherwise, UTC, UTF8, loopb
   const [fsync, commits, pages, ...others] = await query(safe.url, settings)
   expect([fsync, commits, pages]).toEqual(['on', 'on', 'on'])
   expect(others).toEqual(['UTC', 'UTF8', '200', '127.0.0.1', ''])
-  expect(await query(safe.url, 'select datname, datctype from pg_database where datname = current_database()')).toEqual([
-    'lockstep',
-    expect.stringMatching(/^C(\.UTF-8)?$/),
-  ])
+  expect(
+    await query(safe.url, 'select datname, datctype from pg_database where datname = current_database()'),
+  ).toEqual(['lockstep', expect.stringMatching(/^C(\.UTF-8)?$/)])
 
   const wrong = new URL(safe.url)
   wrong.password = 'guessed'
@@ -205,7 +212,10 @@ test('a port that is taken is named', async () => {
   const address = taken.address()
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0
   try {
-    expect((await errorOf(start({ port }))).replaceAll(String(port), '<port>')).toMatchInlineSnapshot()
+    expect((await errorOf(start({ port }))).replaceAll(String(port), '<port>')).toMatchInlineSnapshot(`
+      "The database at <project>/.lockstep/pg (embedded PostgreSQL) cannot be used: port <port> is taken by another program.
+      Hint: Choose another port. Or set DATABASE_URL to a PostgreSQL of your own."
+    `)
   } finally {
     taken.close()
   }
@@ -217,43 +227,58 @@ test('data of another major version are refused, and not touched', async () => {
   const first = await start()
   await first.stop()
   await writeFile(join(first.dataDir, 'PG_VERSION'), '14\n')
-  expect((await errorOf(start())).replace(/PostgreSQL 18\.\d+/, 'PostgreSQL 18.x')).toMatchInlineSnapshot()
+  expect((await errorOf(start())).replace(/PostgreSQL 18\.\d+/, 'PostgreSQL 18.x')).toMatchInlineSnapshot(`
+    "The database at <project>/.lockstep/pg (embedded PostgreSQL) cannot be used: its data are of PostgreSQL 14, and this Lockstep brings PostgreSQL 18.x.
+    Hint: Move <project>/.lockstep/pg/data away and let Lockstep index again, or set DATABASE_URL to a PostgreSQL 14 that serves those data."
+  `)
 })
 
 test('a server that cannot start says why in its own words', async () => {
   const first = await start()
   await first.stop()
   await writeFile(join(first.dataDir, 'postgresql.auto.conf'), "shared_buffers = 'plenty'\n")
-  expect((await errorOf(start())).replace(/\d{4}-\S+ \S+ UTC \[\d+\]/g, '<time>')).toMatchInlineSnapshot()
+  expect((await errorOf(start())).replace(/\d{4}-\S+ \S+ UTC \[\d+\]/g, '<time>')).toMatchInlineSnapshot(`
+    "The database at <project>/.lockstep/pg (embedded PostgreSQL) cannot be used: its server ended while starting: exit code 1
+    <time> LOG:  invalid value for parameter "shared_buffers": "plenty"
+    <time> FATAL:  configuration file "<project>/.lockstep/pg/data/postgresql.auto.conf" contains errors
+    Hint: The server's whole log is <project>/.lockstep/pg/server.log. Or set DATABASE_URL to a PostgreSQL of your own."
+  `)
 })
 
 test('a password file that does not belong to the data is an error, and leaves no server', async () => {
   const first = await start()
   await first.stop()
   await writeFile(join(home(), 'password'), 'another')
-  expect(await errorOf(start())).toMatchInlineSnapshot()
+  expect(await errorOf(start())).toMatchInlineSnapshot(`
+    "The database at <project>/.lockstep/pg (embedded PostgreSQL) cannot be used: its server refused us: password authentication failed for user "lockstep".
+    Hint: If <project>/.lockstep/pg/password is not the one that the data were made with, put that one back."
+  `)
   expect((await findEmbeddedPostgres(project)).down).toBe(true)
 })
 
-test.runIf(weAreRoot)('as root, in a project that the server cannot enter, it lives elsewhere and stays there', async () => {
-  await chmod(project, 0o700)
-  const first = await start()
-  const elsewhere = join(first.dataDir, '..')
-  try {
-    expect(first.dataDir).not.toContain(`${project}/`)
-    await query(first.url, 'create table kept as select 42 as answer')
-    await first.stop()
-    expect(await readdir(project)).toEqual([])
-    await chmod(project, 0o755) // now it could live in the project, but its data are where they are
-    const second = await start()
-    expect(second.dataDir).toBe(first.dataDir)
-    expect(await query(second.url, 'select answer from kept')).toEqual([42])
-    expect(await findEmbeddedPostgres(project)).toMatchObject({ down: false, url: second.url })
-    await second.stop()
-  } finally {
-    await rm(elsewhere, { recursive: true, force: true })
-  }
-})
+test.runIf(weAreRoot)(
+  'as root, in a project that the server cannot enter, it lives elsewhere and stays there',
+  async () => {
+    await chmod(project, 0o700)
+    const first = await start()
+    const elsewhere = join(first.dataDir, '..')
+    try {
+      expect(first.dataDir).not.toContain(`${project}/`)
+      await query(first.url, 'create table kept as select 42 as answer')
+      await first.stop()
+      expect(await readdir(project)).toEqual([])
+      await chmod(project, 0o755) // now it could live in the project, but its data are where they are
+      const second = await start()
+      expect(second.dataDir).toBe(first.dataDir)
+      expect(await query(second.url, 'select answer from kept')).toEqual([42])
+      expect(await findEmbeddedPostgres(project)).toMatchObject({ down: false, url: second.url })
+      await second.stop()
+    } finally {
+      await rm(elsewhere, { recursive: true, force: true })
+      await rmdir(join(elsewhere, '..')).catch(() => {}) // where no other project is in it
+    }
+  },
+)
 
 test.runIf(!weAreRoot)('a project where we cannot write is an error that names it', async () => {
   await chmod(project, 0o500)

@@ -46,7 +46,7 @@ export const jsonSchemaText = (): string => `${JSON.stringify(jsonSchema(), null
 /** Where anything but free text is expected, a `${VARIABLE}` may stand for it. */
 function allowVariable(schema: Record<string, unknown>): void {
   const strict =
-    schema['type'] === 'integer' || schema['type'] === 'boolean' || 'pattern' in schema || 'enum' in schema
+    schema.type === 'integer' || schema.type === 'boolean' || 'pattern' in schema || 'enum' in schema
   if (!strict) return
   const { description, default: fallback, ...constraint } = schema
   for (const key of Object.keys(constraint)) delete schema[key]

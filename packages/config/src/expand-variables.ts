@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables in the file are written so
 /** The process environment, or what stands for it in a test. */
 export type Environment = Readonly<Record<string, string | undefined>>
 

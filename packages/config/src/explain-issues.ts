@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables in the file are written so
 import { z } from 'zod'
 import { isMapping, type Path } from './config-document.js'
 import type { Place } from './place.js'

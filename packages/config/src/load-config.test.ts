@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables in the file are written so
 /*
  * Goal: a file without mistakes becomes the options it says, with every default.
  * Method: real files; the sample of the project is one of them.

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables in the file are written so
 /*
  * Goal: the text of every mistake a person can make in the file, as that person sees it.
  * Method: a real file with the mistake, loaded; the whole message is the snapshot, so that a second complaint about

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables in the file are written so
 import { z } from 'zod'
 
 /*

@@ -41,7 +41,7 @@ export async function superviseWorker(
     const startedAt = Date.now()
     const holder = randomUUID()
     const child = startProcess(chain, holder, options.command)
-    logger.info({ pid: child.pid ?? null }, 'worker was started')
+    logger.info({ workerPid: child.pid ?? null }, 'worker was started')
     const end = await whenEnded(child, options.graceMs, stop)
     await releaseLeases(options.db, holder, logger)
     if (stop.aborted) {
@@ -60,6 +60,7 @@ function startProcess(chain: ChainKey, holder: string, command: WorkerCommand): 
   return fork(command.entry, [...command.args(chain)], {
     env: { ...command.env, LOCKSTEP_HOLDER: holder },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    detached: true, // Ctrl-C at the terminal reaches this process alone, which asks its workers to leave
   })
 }
 

@@ -2,9 +2,7 @@
 import type { CosmosChainOptions } from '@lockstep/config'
 import {
   type BlockRef,
-  type ChainKey,
   type ChainSource,
-  describeError,
   formatTime,
   type Height,
   HeightPrunedError,
@@ -12,12 +10,12 @@ import {
   RpcUnavailableError,
   TX_INDEX_BEGIN_BLOCK,
   TX_INDEX_END_BLOCK,
-  WrongChainError,
 } from '@lockstep/domain'
 import { silentLogger } from '@lockstep/telemetry'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   type CometBlockScript,
+  cosmosChainOptions,
   SimulatedCometChain,
   SimulatedCometNode,
 } from '../../testkit/src/comet/index.js'
@@ -55,21 +53,12 @@ async function serve(version: string, blocks: readonly CometBlockScript[] = BLOC
 }
 
 function open(changes: Partial<CosmosChainOptions> = {}, requestTimeoutMs = 5000): ChainSource {
-  const options: CosmosChainOptions = {
-    kind: 'cosmos',
-    chain: 'sim' as ChainKey,
-    chainId: 'sim-1',
+  const options = cosmosChainOptions({
     rpc: [node.url],
-    startHeight: at(1),
-    endHeight: null,
-    finality: { by: 'depth', depth: 0 },
-    rollbackDepthMax: 100,
-    pollMs: 100,
     blocks: 'events',
-    filterDigest: '',
     contracts: [{ contract: 'bank', address: null, events: [{ type: 'transfer', action: null }] }],
     ...changes,
-  }
+  })
   return createCosmosSource(options, { logger: silentLogger(), requestTimeoutMs })
 }
 
@@ -183,6 +172,17 @@ describe('a range', () => {
     )
   })
 
+  it('whose last pages came after the head rose is asked for again too', async () => {
+    chain.extendEmpty(21, 1_000_000n)
+    node.override('blockchain', (params, honest) => {
+      if (params.minHeight === '1') node.lowerHead(18)
+      const page = honest()
+      node.lowerHead(null)
+      return page
+    })
+    await expect(source.range(at(1), at(25))).rejects.toThrow(/does not have block 25 yet/)
+  })
+
   it('above the head is asked for again later, never shortened', async () => {
     await expect(source.range(at(3), at(5))).rejects.toThrow(RpcUnavailableError)
     await expect(source.range(at(5), at(9))).rejects.toThrow(/does not have block 9 yet/)
@@ -217,202 +217,6 @@ describe('a range', () => {
       )
     }
     expect((await source.range(at(3), at(4))).first).toEqual(chain.ref(3))
-  })
-})
-
-describe('a node that lags or lies', () => {
-  it('is waited for where its results come a moment after the block', async () => {
-    node.lagResults(2)
-    expect(amounts((await source.block(at(4)))?.events)).toEqual(['end of 4'])
-    expect(node.server.countOf('block_results')).toBe(3)
-  })
-
-  it('is given up where its results do not come', async () => {
-    node.lagResults(1000)
-    await expect(source.block(at(4))).rejects.toThrow(
-      /has block 4, but not its results: .*could not find results for height #4/,
-    )
-  })
-
-  it('is given up at once where it keeps no results', async () => {
-    node.refuseNext('block_results', 1, 'node is not persisting finalize block responses')
-    await expect(source.block(at(4))).rejects.toThrow(RpcUnavailableError)
-    expect(node.server.countOf('block_results')).toBe(1)
-  })
-
-  it('has pruned: header, block and results say so', async () => {
-    node.pruneBelow(3)
-    await expect(source.header(at(2))).rejects.toMatchObject({
-      code: 'height_pruned',
-      facts: { height: 2, lowest: 3 },
-    })
-    await expect(source.block(at(2))).rejects.toThrow(HeightPrunedError)
-    node.pruneBelow(0)
-    node.refuseNext('block_results', 1, 'height 2 is not available, lowest height is 4')
-    await expect(source.block(at(2))).rejects.toThrow(HeightPrunedError)
-  })
-
-  it('that changes branch while a block is read gives no mixture', async () => {
-    node.override('block_results', (_, honest) => {
-      const results = honest()
-      chain.fork(3, BLOCKS.slice(1))
-      return results
-    })
-    await expect(source.block(at(4))).rejects.toThrow(/block 4 changed its hash while its events were read/)
-    await expect(source.block(at(2))).rejects.toThrow(/but its header was/)
-    await expect(source.range(at(3), at(4))).rejects.toThrow(/changed its hash/)
-  })
-
-  it('after a fork gives the new branch', async () => {
-    const before = await source.header(at(3))
-    chain.fork(2, [{ time: '2024-01-01T00:00:09Z' }, { time: '2024-01-01T00:00:10Z' }])
-    const after = await source.header(at(3))
-    expect(after).toEqual(chain.ref(3))
-    expect(after?.hash).not.toBe(before?.hash)
-    expect(after?.parentHash).toBe(chain.ref(2).hash)
-  })
-
-  it.each<[string, string, unknown]>([
-    ['counts too few results', 'block_results', { height: '2', txs_results: [] }],
-    ['gives results of another height', 'block_results', { height: '3', txs_results: [] }],
-    ['gives a result that is no object', 'block_results', null],
-    ['gives events that are no list', 'block_results', { height: '2', finalize_block_events: {} }],
-    [
-      'gives an empty hash',
-      'blockchain',
-      { last_height: '4', block_metas: [{ block_id: { hash: '' }, header: {} }] },
-    ],
-    ['gives no header of a height below its head', 'blockchain', { last_height: '4', block_metas: null }],
-    [
-      'gives null for a block',
-      'block',
-      { block_id: { hash: '', parts: { total: 0, hash: '' } }, block: null },
-    ],
-    ['gives null for everything', 'blockchain', null],
-  ])('is refused where it %s', async (_, method, answer) => {
-    node.override(method, () => answer)
-    await expect(source.block(at(2))).rejects.toThrow(MalformedAnswerError)
-  })
-
-  it('is refused where its block is another than its header', async () => {
-    const other = chain.at(3)
-    node.override('block', () => other?.block)
-    await expect(source.block(at(2))).rejects.toThrow(/but its header was/)
-  })
-
-  it('is refused where its head is not the header that it gives', async () => {
-    node.override('status', (_, honest) => {
-      const status = honest() as { sync_info: { latest_block_hash: string } }
-      status.sync_info.latest_block_hash = 'CD'.repeat(32)
-      return status
-    })
-    await expect(source.tip()).rejects.toThrow(MalformedAnswerError)
-  })
-
-  it('without any block yet is not there yet', async () => {
-    const empty = await SimulatedCometNode.start(
-      new SimulatedCometChain({ chainId: 'sim-1', version: '0.38.17' }),
-    )
-    const early = open({ rpc: [empty.url] })
-    await expect(early.tip()).rejects.toThrow(/has no block yet/)
-    expect(await early.header(at(1))).toBeNull()
-    await empty.stop()
-  })
-
-  it.each(['0.35.9', '2.0.0', ''])('of version "%s" is not read at all', async (version) => {
-    await source.close()
-    await node.stop()
-    await serve(version)
-    await expect(source.header(at(1))).rejects.toThrow(`its version is "${version}"`)
-  })
-
-  it('whose headers are of another network is refused', async () => {
-    const other = new SimulatedCometChain({ chainId: 'other-1', version: '0.38.17' })
-    other.extend(BLOCKS)
-    const liar = await SimulatedCometNode.start(other)
-    liar.reportNetwork('sim-1')
-    await expect(open({ rpc: [liar.url] }).header(at(2))).rejects.toThrow(WrongChainError)
-    await liar.stop()
-  })
-})
-
-describe('a call', () => {
-  const calls: readonly [string, (target: ChainSource, signal?: AbortSignal) => Promise<unknown>][] = [
-    ['check', (target, signal) => target.check(signal)],
-    ['tip', (target, signal) => target.tip(signal)],
-    ['header', (target, signal) => target.header(at(2), signal)],
-    ['block', (target, signal) => target.block(at(2), signal)],
-    ['range', (target, signal) => target.range(at(1), at(4), signal)],
-    ['blockOfTransaction', (target, signal) => target.blockOfTransaction(chain.txHash(2, 0), signal)],
-  ]
-
-  it.each(calls)('of %s ends with the reason of its aborted signal', async (_, call) => {
-    node.delay(60_000)
-    const controller = new AbortController()
-    const reason = new Error('enough')
-    const answer = call(source, controller.signal)
-    setTimeout(() => controller.abort(reason), 50)
-    await expect(answer).rejects.toBe(reason)
-    await expect(call(source, controller.signal)).rejects.toBe(reason)
-  })
-
-  it.each(calls)('of %s ends when the source is closed, and none is begun after', async (_, call) => {
-    node.delay(60_000)
-    const answer = call(source)
-    setTimeout(() => void source.close(), 50)
-    await expect(answer).rejects.toThrow(/the source was closed/)
-    await expect(call(source)).rejects.toThrow(RpcUnavailableError)
-  })
-
-  it('is aborted inside a call through cosmjs and inside a pause too', async () => {
-    await source.header(at(1))
-    for (const prepare of [
-      () => node.override('block', () => new Promise(() => {})),
-      () => node.lagResults(1000),
-    ]) {
-      const undo = prepare()
-      const signal = AbortSignal.timeout(120)
-      await expect(source.block(at(2), signal)).rejects.toMatchObject({ name: 'TimeoutError' })
-      undo?.()
-    }
-  })
-
-  it('ends after the time-out of a request', async () => {
-    node.failNext(1, { kind: 'hang' })
-    await expect(open({}, 100).tip()).rejects.toThrow(/no answer within 100 ms/)
-  })
-
-  it.each([
-    ['a dropped connection', { kind: 'drop' }, /does not answer: (.+)/],
-    ['a status of 502', { kind: 'status', status: 502, body: '<html>' }, /HTTP status 502/],
-    ['a status of 429', { kind: 'status', status: 429 }, /HTTP status 429/],
-    ['a page that is no JSON', { kind: 'status', status: 200, body: '<html>' }, /it is no JSON object/],
-  ] as const)('fails on %s, and the next one works', async (_, fault, words) => {
-    node.failNext(1, fault)
-    await expect(source.tip()).rejects.toThrow(words)
-    expect((await source.tip()).head.height).toBe(4)
-  })
-
-  it('reads a JSON-RPC error out of an answer with status 500', async () => {
-    await source.check()
-    const error = {
-      code: -32603,
-      message: 'Internal error',
-      data: 'height 2 is not available, lowest height is 9',
-    }
-    node.failNext(1, { kind: 'status', status: 500, body: JSON.stringify({ jsonrpc: '2.0', id: -1, error }) })
-    await expect(source.header(at(2))).rejects.toThrow(HeightPrunedError)
-  })
-
-  it('that fails says no secret of the address', async () => {
-    const { host, port } = new URL(node.url)
-    const secretive = open({ rpc: [`http://user:pass@${host}/v1/secretkey?token=secrettoken`] })
-    await node.stop()
-    const error = await secretive.tip().catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(RpcUnavailableError)
-    expect(describeError(error)).toContain(host)
-    expect(JSON.stringify([describeError(error), error])).not.toMatch(/secret|pass|user/)
-    await node.server.start(Number(port))
   })
 })
 

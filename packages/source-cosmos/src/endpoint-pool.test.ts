@@ -2,7 +2,6 @@
 
 import { PassThrough } from 'node:stream'
 import {
-  type ChainKey,
   type ChainSource,
   type Height,
   HeightPrunedError,
@@ -13,7 +12,7 @@ import {
 } from '@lockstep/domain'
 import { createLogger, silentLogger } from '@lockstep/telemetry'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { SimulatedCometChain, SimulatedCometNode } from '../../testkit/src/comet/index.js'
+import { cosmosChainOptions, SimulatedCometChain, SimulatedCometNode } from '../../testkit/src/comet/index.js'
 import { createCosmosSource } from './cosmos-source.js'
 import { VERIFIED_FOR_MS } from './endpoint-pool.js'
 
@@ -31,23 +30,7 @@ async function start(served = chain): Promise<SimulatedCometNode> {
 }
 
 function open(rpc: readonly string[], logger = silentLogger()): ChainSource {
-  const source = createCosmosSource(
-    {
-      kind: 'cosmos',
-      chain: 'sim' as ChainKey,
-      chainId: 'sim-1',
-      rpc,
-      startHeight: at(1),
-      endHeight: null,
-      finality: { by: 'depth', depth: 0 },
-      rollbackDepthMax: 100,
-      pollMs: 100,
-      blocks: 'all',
-      filterDigest: '',
-      contracts: [{ contract: 'all', address: null, events: null }],
-    },
-    { logger, requestTimeoutMs: 2000 },
-  )
+  const source = createCosmosSource(cosmosChainOptions({ rpc }), { logger, requestTimeoutMs: 2000 })
   sources.push(source)
   return source
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import {
   type ChainKey,
   HeightPrunedError,
@@ -46,6 +47,7 @@ export class EndpointPool {
    * @throws the reason of the aborted signal, or what `mostTelling` makes of all failures
    */
   async run<T>(work: (node: VerifiedEndpoint) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    allowManyListeners(signal)
     const failures: LockstepError[] = []
     for (const candidate of this.#inOrder()) {
       try {
@@ -61,6 +63,7 @@ export class EndpointPool {
 
   /** Asks every node anew. @throws WrongChainError where any is of another network: the config is wrong */
   async checkAll(signal?: AbortSignal): Promise<void> {
+    allowManyListeners(signal)
     const failures: LockstepError[] = []
     await Promise.all(
       this.#candidates.map(async (candidate) => {
@@ -135,6 +138,11 @@ export class EndpointPool {
     const addresses = this.#candidates.map(({ endpoint }) => endpoint.address).join(', ')
     return new RpcUnavailableError(this.chain, addresses, failures.map(reasonOf).join('; '), first)
   }
+}
+
+/** Each request in flight listens to the signal, and stops: Node would take more than ten of them for a leak. */
+function allowManyListeners(signal: AbortSignal | undefined): void {
+  if (signal !== undefined) setMaxListeners(0, signal)
 }
 
 const isFresh = (atMs: number): boolean => performance.now() - atMs < VERIFIED_FOR_MS

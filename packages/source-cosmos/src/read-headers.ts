@@ -1,9 +1,13 @@
 import type { Height } from '@lockstep/domain'
 import { type BlockHeader, type HeaderPage, parseHeaderPage } from './answers.js'
 import type { CometEndpoint } from './comet-endpoint.js'
+import { eachLimited } from './each-limited.js'
 
 /** How many headers `blockchain` gives at most: CometBFT's own limit. */
 const HEADERS_PER_PAGE = 20
+
+/** Pages in flight at once: a backfill would otherwise spend most of its time on the way to the node. */
+const PAGES_AT_ONCE = 4
 
 /**
  * The headers from `from` to `to`, ascending and without a hole, each naming the one before it as its parent; fewer
@@ -17,13 +21,14 @@ export async function readHeaders(
   to: Height,
   signal?: AbortSignal,
 ): Promise<BlockHeader[]> {
-  const headers: BlockHeader[] = []
-  for (let low = from; low <= to; low = (low + HEADERS_PER_PAGE) as Height) {
-    const high = Math.min(low + HEADERS_PER_PAGE - 1, to) as Height
-    const page = await readPage(endpoint, low, high, signal)
-    headers.push(...page)
-    if (page.length < high - low + 1) break
-  }
+  const lows: Height[] = []
+  for (let low: number = from; low <= to; low += HEADERS_PER_PAGE) lows.push(low as Height)
+  const pages = await eachLimited(lows, PAGES_AT_ONCE, (low) =>
+    readPage(endpoint, low, Math.min(low + HEADERS_PER_PAGE - 1, to) as Height, signal),
+  )
+  // The head may have risen between two pages: what follows a short page has a hole before it.
+  const short = pages.findIndex((page) => page.length < HEADERS_PER_PAGE)
+  const headers = pages.slice(0, short === -1 ? pages.length : short + 1).flat()
   refuseBrokenLinks(endpoint, headers)
   return headers
 }

@@ -1,31 +1,22 @@
 // A real CometBFT node with its key-value application. It cannot be steered, so what is compared is what it says of
 // itself; its words for what it does not have are the ones that the source must understand.
-import { type ChainKey, type ChainSource, type Height, WrongChainError } from '@lockstep/domain'
+import { type ChainSource, type Height, WrongChainError } from '@lockstep/domain'
 import { silentLogger } from '@lockstep/telemetry'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type CometBft, findCometBft, startCometBft } from '../../testkit/src/comet/index.js'
+import {
+  type CometBft,
+  cosmosChainOptions,
+  findCometBft,
+  startCometBft,
+} from '../../testkit/src/comet/index.js'
 import { createCosmosSource } from './cosmos-source.js'
 
 const binary = findCometBft()
 
 function open(url: string, chainId: string): ChainSource {
-  return createCosmosSource(
-    {
-      kind: 'cosmos',
-      chain: 'kvstore' as ChainKey,
-      chainId,
-      rpc: [url],
-      startHeight: 1 as Height,
-      endHeight: null,
-      finality: { by: 'depth', depth: 0 },
-      rollbackDepthMax: 100,
-      pollMs: 100,
-      blocks: 'events',
-      filterDigest: '',
-      contracts: [{ contract: 'app', address: null, events: [{ type: 'app', action: null }] }],
-    },
-    { logger: silentLogger() },
-  )
+  const contracts = [{ contract: 'app', address: null, events: [{ type: 'app', action: null }] }]
+  const options = cosmosChainOptions({ rpc: [url], chainId, blocks: 'events', contracts })
+  return createCosmosSource(options, { logger: silentLogger() })
 }
 
 describe.skipIf(binary === null)('a real CometBFT node', () => {

@@ -1,9 +1,8 @@
 // Blocks of real chains, recorded, served by the simulated node: what the source makes of them is compared with
 // counts that are taken from the recordings by hand-written, much simpler code, and with facts written down here.
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
-  type ChainKey,
   type ChainSource,
   formatTime,
   type Height,
@@ -13,11 +12,15 @@ import {
 import { silentLogger } from '@lockstep/telemetry'
 import { describe, expect, it } from 'vitest'
 import {
+  cosmosChainOptions,
   loadRecordedCometChain,
   type RecordedCometChain,
   SimulatedCometNode,
 } from '../../testkit/src/comet/index.js'
+import { parseBlockResults } from './answers.js'
+import { selectEvents } from './block-events.js'
 import { createCosmosSource } from './cosmos-source.js'
+import { dialectOf } from './node-version.js'
 
 const DATA = process.env.LOCKSTEP_REAL_DATA ?? ''
 const available = DATA !== '' && existsSync(join(DATA, 'cosmos'))
@@ -28,23 +31,8 @@ async function withSource(
   test: (source: ChainSource) => Promise<void>,
 ): Promise<void> {
   const node = await SimulatedCometNode.start(recorded)
-  const source = createCosmosSource(
-    {
-      kind: 'cosmos',
-      chain: 'recorded' as ChainKey,
-      chainId: recorded.chainId,
-      rpc: [node.url],
-      startHeight: recorded.initialHeight as Height,
-      endHeight: null,
-      finality: { by: 'depth', depth: 0 },
-      rollbackDepthMax: 100,
-      pollMs: 1000,
-      blocks: 'all',
-      filterDigest: '',
-      contracts: [{ contract: 'all', address: null, events: null }],
-    },
-    { logger: silentLogger() },
-  )
+  const options = cosmosChainOptions({ rpc: [node.url], chainId: recorded.chainId })
+  const source = createCosmosSource(options, { logger: silentLogger() })
   try {
     await test(source)
   } finally {
@@ -78,6 +66,7 @@ describe.skipIf(!available)('recorded chains (LOCKSTEP_REAL_DATA)', () => {
       const recorded = loadRecordedCometChain(version, ...folders())
       expect(recorded.chainId).toBe(name)
       await withSource(recorded, async (source) => {
+        let compared = 0
         for (const height of recorded.heights) {
           const served = recorded.at(height)
           if (served === null || served.results === null) continue
@@ -91,7 +80,9 @@ describe.skipIf(!available)('recorded chains (LOCKSTEP_REAL_DATA)', () => {
           expect(count(TX_INDEX_BEGIN_BLOCK)).toBe(begin_block_events?.length ?? 0)
           expect(count(TX_INDEX_END_BLOCK)).toBe(end_block_events?.length ?? 0)
           expect(block?.ref.hash).toBe(`0x${served.block.block_id.hash.toLowerCase()}`)
+          compared += 1
         }
+        expect(compared).toBeGreaterThan(0)
       })
     },
   )
@@ -129,6 +120,43 @@ describe.skipIf(!available)('recorded chains (LOCKSTEP_REAL_DATA)', () => {
         expect(block?.events.filter(({ args }) => args?.fee === null)).toHaveLength(1)
       },
     )
+  })
+
+  it('wasm events say the same in base64 (0.34) and plain (later)', () => {
+    const file = folder('wasm-events/neutron-hyperlane-base64-vs-plain.json')
+    const recorded = JSON.parse(readFileSync(file, 'utf8')) as {
+      encoding: string
+      source: string
+      attributes: object[]
+    }[]
+    const factOf = ({ encoding, attributes }: (typeof recorded)[number]) => {
+      const dialect = dialectOf(encoding === 'base64' ? '0.34.0' : '0.37.0')
+      const results = parseBlockResults({
+        height: '1',
+        txs_results: [{ code: 0, events: [{ type: 'wasm', attributes }] }],
+      })
+      return dialect && selectEvents(results, dialect, [{ contract: 'all', address: null, events: null }])[0]
+    }
+    const [plain, base64] = ['plain', 'base64'].map((encoding) =>
+      recorded.filter((each) => each.encoding === encoding),
+    )
+    expect(plain?.length).toBeGreaterThan(0)
+    expect(base64?.map(factOf).map((fact) => fact?.args)).toEqual(
+      plain?.map(factOf).map((fact) => fact?.args),
+    )
+    expect(plain?.map(factOf).every((fact) => fact?.address?.startsWith('neutron1'))).toBe(true)
+  })
+
+  it('a large block of Injective gives all events of its successful transactions', () => {
+    const file = folder('injective-1/137512194/block_results.json')
+    const results = parseBlockResults(JSON.parse(readFileSync(file, 'utf8')))
+    const dialect = dialectOf('0.38.17')
+    const facts =
+      dialect && selectEvents(results, dialect, [{ contract: 'all', address: null, events: null }])
+    const successful = results.txs.filter(({ code }) => code === 0).map(({ events }) => events.length)
+    const inTxs = facts?.filter(({ txIndex }) => txIndex >= 0 && txIndex < TX_INDEX_END_BLOCK)
+    expect(results.txs.length).toBeGreaterThan(1)
+    expect(inTxs?.length).toBe(successful.reduce((sum, count) => sum + count, 0))
   })
 
   it('the kvstore chain of 0.34 is linked from its first block on', async () => {

@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+
 /**
  * The time that one logical answer takes: over when its job ends, when the caller aborts, or when the source closes.
  *
@@ -13,6 +15,7 @@ export class CallScopes {
     if (this.#closed !== null) throw this.#closed
     signal?.throwIfAborted()
     const controller = new AbortController()
+    setMaxListeners(0, controller.signal) // one for each call of a batch; they end with the scope
     const abort = () => controller.abort(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
     this.#open.add(controller)

@@ -2,6 +2,7 @@ import type { EvmChainOptions } from '@lockstep/config'
 import {
   type ChainKey,
   HeightPrunedError,
+  invariant,
   LockstepError,
   MalformedAnswerError,
   RpcUnavailableError,
@@ -60,7 +61,7 @@ export class EndpointList {
   /** The first answer of an endpoint. @throws RpcUnavailableError where none has one */
   async ask<T extends object>(signal: AbortSignal | undefined, job: Job<T>): Promise<T> {
     const answer = await this.find<T>(signal, job)
-    if (answer === null) throw new TypeError('a job of ask() gave null')
+    invariant(answer !== null, 'a job of ask() always has an answer')
     return answer
   }
 

@@ -16,6 +16,8 @@ export interface Call {
 // Half of the hundred calls that public nodes allow at most in a batch; a node that takes fewer is found out.
 const BATCH_CALLS_MAX = 50
 const ITEM_ATTEMPTS_MAX = 4 // with the delays below: what is asked again waits 1.75 s in all
+// Three times what the receipts of a full block of 36 million gas take; longer log queries are narrowed.
+const ANSWER_BYTES_MAX = 32 * 1024 * 1024
 const ITEM_RETRY_MS = 250
 
 /** One node: sends calls over viem and remembers what the node was found to allow. */
@@ -37,7 +39,7 @@ export class Endpoint {
     this.name = redactUrl(url)
     this.#redact = redactSecretsOf(url)
     // viem retries by code alone and with the whole batch; who to ask again is decided here and by the worker.
-    const transport = { retryCount: 0, timeout: timeoutMs }
+    const transport = { retryCount: 0, timeout: timeoutMs, maxResponseBodySize: ANSWER_BYTES_MAX }
     this.#single = createPublicClient({ transport: http(url, transport), cacheTime: 0 })
     this.#batched = createPublicClient({ transport: http(url, { ...transport, batch: true }), cacheTime: 0 })
   }

@@ -70,6 +70,7 @@ function watchedEventsOf({ contract, addresses, events }: EvmContractOptions): W
     const known = signatures.get(event.name) ?? new Set()
     signatures.set(event.name, known.add(toEventSignature(event)))
   }
+  if (addresses?.length === 0) return [] // in a filter an empty list would mean any
   return events.map((abi) => ({
     contract,
     name: (signatures.get(abi.name)?.size ?? 0) > 1 ? toEventSignature(abi) : abi.name,

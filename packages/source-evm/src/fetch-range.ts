@@ -1,4 +1,10 @@
-import type { Height, LockstepError, SourceBlock, SourceRange } from '@lockstep/domain'
+import {
+  type Height,
+  invariant,
+  type LockstepError,
+  type SourceBlock,
+  type SourceRange,
+} from '@lockstep/domain'
 import type { Endpoint } from './endpoint.js'
 import type { EventReader } from './event-reader.js'
 import { fetchHeader, fetchHeaders } from './fetch-headers.js'
@@ -26,6 +32,7 @@ export async function fetchRange(
   wish: RangeWish,
   scope: AbortSignal,
 ): Promise<SourceRange> {
+  invariant(wish.from <= wish.to, 'a range ends at or above its start')
   const [first, last] = await fetchEnds(node, wish, scope)
   const { filter } = reader.index
   const logs = filter === null ? [] : await fetchLogs(node, filter, wish.from, wish.to, scope)

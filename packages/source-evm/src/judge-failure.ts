@@ -15,7 +15,7 @@ const THROTTLED =
   /compute units|rate.?limit|too many requests|(requests?|calls?|credits?) (per|\/) ?(second|sec|minute|day)|throughput|quota|capacity exceeded|daily request/i
 
 /** What we sent is wrong, whatever the width. */
-const WRONG_REQUEST = /invalid block range|cannot specify both|invalid argument|missing value/i
+const WRONG_REQUEST = /invalid block range|cannot specify both|invalid argument \d|missing value/i
 
 const TOO_WIDE = [
   /\brange\b.*\b(too (large|wide|big|long)|limit|exceed|max|allowed|should work|greater than|less than)/i,
@@ -37,10 +37,13 @@ const PRUNED_CODE = 4444 // geth and others since EIP-4444: "pruned history unav
 export function isRangeRefusal({ facts }: CallFailure): boolean {
   if (facts.timedOut || facts.tooLarge) return true
   if (facts.status === 413 || facts.status === 504 || facts.status === 408) return true
-  if (facts.code === null) return false
+  if (facts.code === null && !isClientError(facts.status)) return false
   if (isThrottledFacts(facts) || BEHIND.test(facts.words) || WRONG_REQUEST.test(facts.words)) return false
   return TOO_WIDE.some((words) => words.test(facts.words))
 }
+
+/** A refusal in plain text instead of JSON-RPC. */
+const isClientError = (status: number | null): boolean => status !== null && status >= 400 && status < 500
 
 /** The width that the node itself proposes: "this block range should work: [0x123c9b2, 0x123cba5]". */
 export function suggestedWidth({ facts }: CallFailure): number | null {
@@ -56,7 +59,8 @@ export const isThrottled = ({ facts }: CallFailure): boolean =>
 
 const isThrottledFacts = (facts: CallFailure['facts']): boolean =>
   facts.status === 429 ||
-  (facts.code !== null && (THROTTLED_CODES.has(facts.code) || THROTTLED.test(facts.words)))
+  (facts.code !== null && THROTTLED_CODES.has(facts.code)) ||
+  THROTTLED.test(facts.words)
 
 /** A smaller batch may be answered. */
 export const isBatchRefusal = ({ facts }: CallFailure): boolean =>

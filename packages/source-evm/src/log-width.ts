@@ -5,6 +5,9 @@ import { suggestedWidth } from './judge-failure.js'
 // where it was the size of the result (a busy stretch) the old width is back within a few hundred requests.
 const GROW_AFTER = 32
 
+const SHRINK = 2
+const SHRINK_ON_TIMEOUT = 8 // each such refusal costs the whole time limit, and a silent node must be left soon
+
 /** The widest log query that a node answered, learned from its refusals. */
 export class LogWidth {
   #blocksMax = Number.POSITIVE_INFINITY
@@ -17,9 +20,10 @@ export class LogWidth {
 
   /** A query over so many blocks was refused. */
   narrow(blocks: number, failure: CallFailure): void {
-    const half = Math.max(1, Math.floor(blocks / 2))
+    const part = Math.max(1, Math.floor(blocks / (failure.facts.timedOut ? SHRINK_ON_TIMEOUT : SHRINK)))
     const suggested = suggestedWidth(failure)
-    this.#blocksMax = suggested !== null && suggested < blocks ? suggested : half
+    const next = suggested !== null && suggested < blocks ? suggested : part
+    this.#blocksMax = Math.min(this.#blocksMax, next) // ranges run in parallel: a wider one may be refused later
     this.#successes = 0
   }
 

@@ -15,5 +15,14 @@ function secretsOf(url: string): string[] {
   if (!URL.canParse(url)) return []
   const { username, password, pathname, searchParams } = new URL(url)
   const parts = [username, password, ...pathname.split('/'), ...searchParams.values()]
-  return parts.filter((part) => part.length >= SECRET_CHARS_MIN)
+  return [...new Set([...parts, ...parts.map(decode)])].filter((part) => part.length >= SECRET_CHARS_MIN)
+}
+
+/** A node may quote a key as it was meant rather than as it stands in the address. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }

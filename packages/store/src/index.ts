@@ -34,6 +34,16 @@ export {
   type TransactionOptions,
   type Tx,
 } from './database.js'
+export {
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+  type FoundPostgres,
+  findEmbeddedPostgres,
+  startEmbeddedPostgres,
+  startTemporaryPostgres,
+  type TemporaryPostgres,
+  type TemporaryPostgresOptions,
+} from './embedded/index.js'
 export { type Removed, removeAbove } from './facts.js'
 export {
   acquireChainLease,

@@ -23,7 +23,7 @@ function parseInt8(text: string): number {
 }
 
 function parseTimestamp(text: string): TimeUs {
-  const time = parseTime(text)
+  const time = text.endsWith('+00') ? parseTime(`${text.slice(0, -3)}Z`) : null
   invariant(time !== null, `timestamp "${text}" is in UTC`)
   return time
 }

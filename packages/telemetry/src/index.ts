@@ -1,2 +1,2 @@
-export { type Logger, type LogLevel, createLogger, silentLogger } from './logger.js'
+export { createLogger, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
 export { redactText, redactUrl } from './redact.js'

@@ -104,6 +104,7 @@ async function waitUntilReady(
     if (entry?.ready && entry.pid === child.pid) return null
     if (Date.now() > deadlineMs) {
       await child.stop()
+      await child.said()
       return 'too slow'
     }
     await Promise.race([sleep(POLL_MS), child.exit])
@@ -227,7 +228,6 @@ export class ServerChild {
       this.#process.kill(signal)
       await Promise.race([this.exit, sleep(waitMs, undefined, { ref: false })])
     }
-    await this.said()
   }
 }
 

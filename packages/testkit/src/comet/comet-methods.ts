@@ -84,6 +84,7 @@ function genesis({ chain }: CometNodeState): unknown {
         evidence: { max_age_num_blocks: '100000', max_age_duration: '172800000000000', max_bytes: '1048576' },
         validator: { pub_key_types: ['ed25519'] },
         version: { app: '0' },
+        ...(/^0\.3[47]\./.test(chain.version) ? {} : { abci: { vote_extensions_enable_height: '0' } }),
       },
       validators: [{ ...VALIDATOR, power: '10', name: '' }],
       app_hash: '',

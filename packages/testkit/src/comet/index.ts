@@ -2,6 +2,7 @@ export type { CometBlockScript, CometEventScript, CometTxScript } from './build-
 export type { CometMethod, CometNodeState, CometParams } from './comet-methods.js'
 export type { CometChainView, ServedBlock } from './comet-wire.js'
 export { type CometBft, type CometBftOptions, findCometBft, startCometBft } from './cometbft-process.js'
+export { cosmosChainOptions } from './cosmos-chain-options.js'
 export { loadRecordedCometChain, RecordedCometChain } from './recorded-comet-chain.js'
 export { SimulatedCometChain, type SimulatedCometChainOptions } from './simulated-comet-chain.js'
 export { type CometOverride, SimulatedCometNode } from './simulated-comet-node.js'

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import type { Hex } from '@lockstep/domain'
 import { EvmNode } from './evm-node.js'
 import type { RpcObject, ServedBlock, ServedChain, ServedLog } from './served-chain.js'
@@ -11,6 +12,8 @@ export class RecordedEvmChain implements ServedChain {
   safe: number | null = null
   readonly #blocks: readonly ServedBlock[]
   readonly #byHeight: ReadonlyMap<number, ServedBlock>
+  readonly #byHash: ReadonlyMap<string, ServedBlock>
+  readonly #byTransaction: ReadonlyMap<string, ServedBlock>
 
   /** @param blocks in any order, at least one */
   constructor(
@@ -19,6 +22,10 @@ export class RecordedEvmChain implements ServedChain {
   ) {
     this.#blocks = [...blocks].sort((a, b) => a.number - b.number)
     this.#byHeight = new Map(this.#blocks.map((block) => [block.number, block]))
+    this.#byHash = new Map(this.#blocks.map((block) => [block.hash, block]))
+    this.#byTransaction = new Map(
+      this.#blocks.flatMap((block) => block.transactions.map(({ hash }) => [String(hash), block])),
+    )
     if (this.#blocks.length === 0) throw new RangeError('no blocks were recorded')
   }
 
@@ -35,11 +42,11 @@ export class RecordedEvmChain implements ServedChain {
   }
 
   byHash(hash: string): ServedBlock | null {
-    return this.#blocks.find((block) => block.hash === hash.toLowerCase()) ?? null
+    return this.#byHash.get(hash.toLowerCase()) ?? null
   }
 
   byTransaction(txHash: string): ServedBlock | null {
-    return this.#blocks.find((block) => block.transactions.some(({ hash }) => hash === txHash)) ?? null
+    return this.#byTransaction.get(txHash.toLowerCase()) ?? null
   }
 
   snapshot(): ServedChain {
@@ -51,23 +58,33 @@ export class RecordedEvmChain implements ServedChain {
 export const replayedEvmNode = (chain: RecordedEvmChain): EvmNode<RecordedEvmChain> => new EvmNode(chain)
 
 /**
- * The recordings in the folders: either `blocks.json` and `receipts.json` of a run of blocks, or one folder a block
- * with `block.json` and `receipts.json`.
+ * The recordings in the folders. A folder holds a run of blocks (`blocks.json`, with `receipts.json`), a single
+ * block (`block.json`, with `receipts.json`), or blocks without logs, one a line (`….jsonl.gz`).
  */
 export function loadRecordedEvmChain(chainId: number, ...folders: readonly string[]): RecordedEvmChain {
   return new RecordedEvmChain(chainId, folders.flatMap(loadFolder))
 }
 
 function loadFolder(folder: string): ServedBlock[] {
-  const files = new Set(readdirSync(folder))
+  const files = readdirSync(folder)
+  const lines = files.find((file) => file.endsWith('.jsonl.gz'))
+  if (lines !== undefined) return readLines(join(folder, lines)).map((block) => serve(block, []))
   const receipts = readJson(join(folder, 'receipts.json')) as readonly RpcObject[]
-  if (files.has('block.json')) return [serve(readJson(join(folder, 'block.json')) as RpcObject, receipts)]
+  if (files.includes('block.json'))
+    return [serve(readJson(join(folder, 'block.json')) as RpcObject, receipts)]
   const byHeight = new Map(receipts.map((entry) => [entry.number, entry.receipts as readonly RpcObject[]]))
   const blocks = readJson(join(folder, 'blocks.json')) as readonly RpcObject[]
   return blocks.map((block) => serve(block, byHeight.get(block.number) ?? []))
 }
 
 const readJson = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'))
+
+const readLines = (file: string): RpcObject[] =>
+  gunzipSync(readFileSync(file))
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as RpcObject)
 
 function serve(block: RpcObject, receipts: readonly RpcObject[]): ServedBlock {
   const { transactions, ...header } = block

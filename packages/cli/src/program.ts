@@ -1,0 +1,99 @@
+import { Command } from 'commander'
+import { configCheck } from './commands/config-check.js'
+import { migrate } from './commands/migrate.js'
+import { type RewindWords, rewind } from './commands/rewind.js'
+import { start } from './commands/start.js'
+import { type StatusWords, status } from './commands/status.js'
+import { worker } from './commands/worker.js'
+import { EXIT_CODES_HELP } from './exit-codes.js'
+import type { GlobalWords } from './session.js'
+
+/** The words of the command line; what they do is in `commands/`. */
+export function createProgram(): Command {
+  const program = new Command('lockstep')
+    .description(
+      'Indexes events of many chains into one PostgreSQL, and takes all of them back to one moment.',
+    )
+    .addHelpText('after', `${GETTING_STARTED}\n${EXIT_CODES_HELP}`)
+    .showHelpAfterError('(lockstep --help explains the commands)')
+    .exitOverride()
+  add(program.command('start'))
+    .description(
+      'index all chains of the config on this machine: migrates, runs one worker process per chain, until Ctrl-C',
+    )
+    .addHelpText('after', START)
+    .action((_words, command: Command) => start(command.optsWithGlobals<GlobalWords>()))
+  add(program.command('worker <chain>'))
+    .description('follow one chain in this process, on any machine that reaches the database')
+    .action((chain: string, _words, command: Command) =>
+      worker(chain, command.optsWithGlobals<GlobalWords>()),
+    )
+  add(program.command('rewind'))
+    .description('take every chain back to one moment, then let them go on')
+    .requiredOption('--to <when>', 'the moment: what has a later block time goes, on every chain')
+    .option('--yes', 'do not ask')
+    .option('--dry-run', 'print the plan and change nothing')
+    .option('--detach', 'do not follow the rewind to its end')
+    .option('--reason <text>', 'why: kept in the audit')
+    .option('--json', 'one JSON document instead of text')
+    .addHelpText('after', REWIND)
+    .action((_words, command: Command) => rewind(command.optsWithGlobals<RewindWords>()))
+  add(program.command('status'))
+    .description('each chain: phase, checkpoint, head, lag, rates; a running rewind and whom it waits for')
+    .option('--watch', 'again each second, until Ctrl-C')
+    .option('--json', 'one JSON document (with --watch one a line)')
+    .action((_words, command: Command) => status(command.optsWithGlobals<StatusWords>()))
+  add(program.command('migrate'))
+    .description(
+      'create or upgrade the tables, and make room for the chains of the config; needs the role that owns them',
+    )
+    .action((_words, command: Command) => migrate(command.optsWithGlobals<GlobalWords>()))
+  const config = program.command('config').description('the config file')
+  add(config.command('check'))
+    .description('list every mistake in the config, or print what was understood; makes no connection')
+    .action((_words, command: Command) => configCheck(command.optsWithGlobals<GlobalWords>()))
+  return program
+}
+
+const add = (command: Command): Command =>
+  command
+    .option('-c, --config <file>', 'the config file', process.env.LOCKSTEP_CONFIG ?? 'config/chains.yaml')
+    .option(
+      '--log-level <level>',
+      'trace, debug, info, warn, error, fatal or silent',
+      process.env.LOCKSTEP_LOG_LEVEL ?? 'info',
+    )
+    .option(
+      '--log-format <format>',
+      'pretty, json, or auto: pretty at a terminal',
+      process.env.LOCKSTEP_LOG_FORMAT ?? 'auto',
+    )
+
+const GETTING_STARTED = `
+Getting started:
+  1. Declare your chains in config/chains.yaml        lockstep config check
+  2. Start, and leave it running                      lockstep start
+  3. Watch it from another terminal                   lockstep status --watch
+  4. When something was wrong, take everything back   lockstep rewind --to 2026-03-01T12:00:00Z
+     and see first what that would do                 lockstep rewind --to -2h --dry-run
+
+  Without DATABASE_URL an embedded PostgreSQL is used; its data stay in .lockstep/pg.
+  Tables are in the schema "lockstep": select * from lockstep.event limit 10;
+
+Environment: LOCKSTEP_CONFIG, LOCKSTEP_LOG_LEVEL and LOCKSTEP_LOG_FORMAT stand for the options of those names.`
+
+const START = `
+The first Ctrl-C (or SIGTERM) lets every worker finish its block and leave; the second ends everything at once, which
+is safe as well: a block is stored wholly or not at all. Start again to go on.`
+
+const REWIND = `
+When is one of:
+  2026-03-01T12:00:00Z      a time with its zone (2026-03-01T13:00:00+01:00)
+  @1772366400               unix seconds
+  -2h, -30m, -1d            so long before now
+  ethereum:19000000         the time of that block
+  ethereum:0x5c50…          the time of the block that holds that transaction
+
+Blocks with a time after that moment go, with all that came from them; those at it stay. Meanwhile no chain fetches or
+writes. When all chains are back, they index again from there to their heads. Interrupting this command after the
+request does not stop the rewind.`

@@ -1,0 +1,22 @@
+import type { CosmosChainOptions } from '@lockstep/config'
+import { chainKey, height } from '@lockstep/domain'
+
+/** Options of a Cosmos chain as the config would resolve them: every event of every block, unless said otherwise. */
+export function cosmosChainOptions(
+  given: Partial<CosmosChainOptions> & Pick<CosmosChainOptions, 'rpc'>,
+): CosmosChainOptions {
+  return {
+    kind: 'cosmos',
+    chain: chainKey('sim'),
+    chainId: 'sim-1',
+    startHeight: height(1),
+    endHeight: null,
+    finality: { by: 'depth', depth: 0 },
+    rollbackDepthMax: 64,
+    pollMs: 100,
+    blocks: 'all',
+    filterDigest: 'test',
+    contracts: [{ contract: 'all', address: null, events: null }],
+    ...given,
+  }
+}
