@@ -138,20 +138,30 @@ describe('an anonymous event', () => {
   })
 })
 
-test('events come in order of position, whatever the order of the logs', () => {
+test('events come in order of position, where a chain counts logs anew in each transaction too', () => {
   const entries = [{ contract: 'coin', addresses: null, events: [ERC20] }]
-  const facts = read(
-    entries,
-    log({ logIndex: 12, txIndex: 3 }),
-    log({ logIndex: 2, txIndex: 1 }),
-    log({ logIndex: 11, txIndex: 3 }),
-  )
+  const places = [
+    [3, 1],
+    [1, 2],
+    [3, 0],
+    [1, 10],
+  ].map(([txIndex, logIndex]) => log({ txIndex, logIndex, txHash: `0x${String(txIndex).repeat(64)}` }))
+  const facts = read(entries, ...places)
   expect(facts.map(({ txIndex, eventIndex }) => [txIndex, eventIndex])).toEqual([
     [1, 2],
-    [3, 11],
-    [3, 12],
+    [1, 10],
+    [3, 0],
+    [3, 1],
   ])
 })
+
+test.each([{ blockHash: `0x${'bb'.repeat(32)}` as const }, { blockNumber: 8 }])(
+  'a log of another block is refused: %j',
+  (stray) => {
+    const entries = [{ contract: 'coin', addresses: null, events: [ERC20] }]
+    expect(() => read(entries, log(stray))).toThrow(/a log says block/)
+  },
+)
 
 describe('the filter', () => {
   const filterOf = (contracts: readonly Entry[]) =>
@@ -178,5 +188,6 @@ describe('the filter', () => {
       filterOf([{ contract: 'a', addresses: [A], events: [ERC20, { ...ERC20, anonymous: true }] }]),
     ).toEqual({ address: [A] })
     expect(filterOf([{ contract: 'a', addresses: [A], events: [] }])).toBeNull()
+    expect(filterOf([{ contract: 'a', addresses: [], events: [ERC20] }])).toBeNull()
   })
 })

@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ChainOptions } from '@lockstep/config'
+import type { StepHook } from '@lockstep/rewind'
+import { type Database, Listener } from '@lockstep/store'
+import { type Logger, silentLogger } from '@lockstep/telemetry'
+import { createSource, runChainWorker } from '@lockstep/worker'
+import type { Deployment } from './deployment.js'
+
+export interface InProcessWorker {
+  readonly db: Database
+  /** Settles as the worker does. */
+  readonly ended: Promise<void>
+  /** Asks it to leave, and waits. */
+  stop(): Promise<void>
+}
+
+export interface InProcessOptions {
+  readonly leaseMs?: number
+  readonly takeOverAfterMs?: number
+  readonly searchTimeoutMs?: number
+  readonly pollMs?: number
+  readonly onStep?: StepHook
+  readonly logger?: Logger
+}
+
+/** A real worker in this process, with its own connections: quick to start, and easy to watch. */
+export function startWorker(
+  deployment: Deployment,
+  options: ChainOptions,
+  more: InProcessOptions = {},
+): InProcessWorker {
+  const logger = more.logger ?? silentLogger()
+  const db = deployment.open()
+  const listener = Listener.open(db)
+  const source = createSource(options, logger)
+  const stop = new AbortController()
+  const leaseMs = more.leaseMs ?? 3000
+  const ended = runChainWorker(
+    {
+      options,
+      rewind: {
+        takeOverAfterMs: more.takeOverAfterMs ?? 2 * leaseMs,
+        searchTimeoutMs: more.searchTimeoutMs ?? 3000,
+        writeTimeoutMs: db.writeTimeoutMs,
+        pollMs: more.pollMs ?? 200,
+      },
+      lease: { timeMs: leaseMs },
+      progressMs: 60_000,
+      db,
+      listener,
+      source,
+      logger,
+      ...(more.onStep && { onStep: more.onStep }),
+    },
+    stop.signal,
+  ).finally(async () => {
+    await source.close()
+    await listener.close()
+    await sleep(0)
+    await db.close()
+  })
+  ended.catch(() => {}) // whoever awaits `ended` or `stop` sees it
+  return {
+    db,
+    ended,
+    stop: async () => {
+      stop.abort()
+      await ended
+    },
+  }
+}
