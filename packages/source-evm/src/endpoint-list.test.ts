@@ -124,29 +124,36 @@ describe('failover', () => {
 })
 
 describe('the chain id', () => {
-  test('is asked once before the first use and again after a failure', async () => {
+  test('is asked before anything else, and with each answer', async () => {
     const source = sourceOf([first.url])
-    await source.tip()
-    await source.tip()
-    expect(first.countOf('eth_chainId')).toBe(1)
-    first.failNext(1, { kind: 'status', status: 500 })
-    await failureOf(source.tip())
-    await source.tip()
+    await source.header(height(1))
+    expect(first.calls.map(({ method }) => method)).toEqual(['eth_chainId', 'eth_getBlockByNumber'])
+    await source.header(height(1))
     expect(first.countOf('eth_chainId')).toBe(2)
   })
 
-  test('that changes later shuts the endpoint out within a minute (S27)', async () => {
+  test('comes first again after a failure', async () => {
+    const source = sourceOf([first.url])
+    await source.header(height(1))
+    const { port } = first
+    await first.stop()
+    await failureOf(source.header(height(1)))
+    await first.start(port)
+    first.reportedChainId = 5
+    const before = first.countOf('eth_getBlockByNumber')
+    await expect(source.header(height(1))).rejects.toThrow(WrongChainError)
+    expect(first.countOf('eth_getBlockByNumber')).toBe(before)
+  })
+
+  test('that changes later shuts the endpoint out before any block of it is given (S27)', async () => {
     const source = sourceOf([first.url, second.url])
     await source.tip()
     first.reportedChainId = 5
-    const now = performance.now()
-    vi.spyOn(performance, 'now').mockImplementation(() => now + 61_000)
-    const before = first.countOf('eth_getBlockByNumber')
     await source.header(height(3))
-    expect(first.countOf('eth_getBlockByNumber')).toBe(before)
     expect(second.countOf('eth_getBlockByNumber')).toBe(1)
     await second.stop()
     await expect(source.tip()).rejects.toThrow(RpcUnavailableError) // the second may come back
+    await expect(source.header(height(3))).rejects.toThrow(/is of chain 5/)
   })
 
   test('of all endpoints wrong is a WrongChainError', async () => {
@@ -197,7 +204,7 @@ describe('throttling and outages (S16)', () => {
     expect((await source.range(height(1), height(100))).blocks).toHaveLength(100)
     const asked = first.httpRequests
     await source.range(height(1), height(100))
-    expect(first.httpRequests - asked).toBe(2 + 1 + Math.ceil(100 / 12)) // learned: 50, 25, 12
+    expect(first.httpRequests - asked).toBe(1 + 2 + 1 + Math.ceil(100 / 12)) // learned: 50, 25, 12
   })
 
   test('works with a node that takes no batches', async () => {

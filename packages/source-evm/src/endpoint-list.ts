@@ -27,8 +27,8 @@ interface Failure {
 
 /**
  * The chain's endpoints in the order of the config. Calls stick to the one that answered last; where it fails, the
- * next one gets the whole question. An endpoint proves its chain id before its first use, after each failure, and
- * once a minute: the address of a node may come to lead to another chain.
+ * next one gets the whole question. An endpoint proves its chain id with each answer: its address may come to lead
+ * to another chain at any time, whose blocks would look like a fork.
  */
 export class EndpointList {
   readonly #chain: ChainKey
@@ -47,9 +47,7 @@ export class EndpointList {
   check(signal?: AbortSignal): Promise<void> {
     return this.#scopes.run(signal, async (scope) => {
       const attempts = await Promise.all(
-        this.#members.map((member) =>
-          this.#attempt(member, (_, inner) => member.proveChainNow(inner), scope),
-        ),
+        this.#members.map((member) => this.#attempt(member, async () => true, scope)),
       )
       const failures = attempts.filter((attempt) => 'failure' in attempt)
       const wrong = failures.find(({ failure }) => failure instanceof WrongChainError)
@@ -94,8 +92,7 @@ export class EndpointList {
 
   async #attempt<T>(member: EndpointHealth, job: Job<T>, scope: AbortSignal): Promise<Attempt<T>> {
     try {
-      await member.proveChain(scope)
-      const answer = await job(member.node, scope)
+      const answer = await member.whileProved(() => job(member.node, scope), scope)
       member.succeeded()
       return { answer }
     } catch (error) {
