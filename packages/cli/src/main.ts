@@ -1,4 +1,5 @@
 import { describeError, LockstepError } from '@lockstep/domain'
+import { errorCode } from '@lockstep/store'
 import { redactText } from '@lockstep/telemetry'
 import { CommanderError } from 'commander'
 import { EXIT, exitCodeOf } from './exit-codes.js'
@@ -17,7 +18,8 @@ try {
 
 /** A sentence for a person; the stack only where it helps: for a defect of the program itself. */
 function fail(error: unknown): void {
-  const known = error instanceof LockstepError
+  // A refusal of PostgreSQL (a missing privilege, a full disk) is a sentence already.
+  const known = error instanceof LockstepError || /^[0-9A-Z]{5}$/.test(errorCode(error) ?? '')
   const stack = !known && error instanceof Error ? `\n${error.stack ?? ''}` : ''
   process.stderr.write(`lockstep: ${redactText(describeError(error) + stack)}\n`)
   process.exitCode = exitCodeOf(error)

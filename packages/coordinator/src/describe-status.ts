@@ -45,7 +45,9 @@ export async function readStatusView(db: Database): Promise<StatusView> {
 }
 
 export function describeChain(status: ChainStatus, state: RewindState, now: TimeUs): ChainView {
-  const { checkpointHeight: checkpoint, headHeight: head } = status
+  const { checkpointHeight: checkpoint } = status
+  // A head that was reported before the last block was stored lags behind it.
+  const head = status.headHeight === null ? null : Math.max(status.headHeight, checkpoint ?? 0)
   const target = status.endHeight ?? head
   const lagBlocks = target === null ? null : Math.max(0, target - (checkpoint ?? status.startHeight - 1))
   const alive = status.worker !== null

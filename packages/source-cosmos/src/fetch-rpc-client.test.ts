@@ -22,7 +22,9 @@ let chain: SimulatedCometChain
 let node: SimulatedCometNode
 let source: ChainSource
 
-const open = (rpc = node.url, requestTimeoutMs = 5000): ChainSource =>
+const open = (rpc = node.url, requestTimeoutMs = 60_000): ChainSource =>
+  // longer than any test: what ends a call must be what is tested
+
   createCosmosSource(cosmosChainOptions({ rpc: [rpc] }), { logger: silentLogger(), requestTimeoutMs })
 
 beforeEach(async () => {

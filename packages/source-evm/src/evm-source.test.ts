@@ -64,6 +64,12 @@ describe('block', () => {
     expect((await source.header(height(0)))?.parentHash).toBeNull()
   })
 
+  test('refuses a block of another height than was asked for', async () => {
+    node.extend(2)
+    node.answer('eth_getBlockByNumber', () => ({ ...node.chain.head.header, transactions: [] }))
+    await expect(source.block(height(1))).rejects.toThrow(/asked for block 1, it gave block 2/)
+  })
+
   test('refuses logs of another block hash', async () => {
     node.extend([{ logs: [transfer(5n)] }])
     node.answer('eth_getLogs', (_, honest) =>

@@ -102,7 +102,9 @@ export class Database {
   }
 
   async #once<T>(work: (tx: Tx) => Promise<T>, options: TransactionOptions): Promise<T> {
-    const client = await this.#pool.connect()
+    const client = await this.#pool.connect().catch((error: unknown) => {
+      throw this.#unavailable(error) // also a wrong password: nothing was begun
+    })
     let broken: Error | undefined
     // A client that is checked out reports a lost connection as an event too: it must not end the process.
     const onError = (error: Error) => {

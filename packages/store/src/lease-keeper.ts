@@ -13,6 +13,7 @@ export class LeaseKeeper {
   readonly #deadlineMs: number
   #validUntil: number
   #timer: NodeJS.Timeout | undefined
+  #deadline: NodeJS.Timeout | undefined
   #renewing: Promise<void> = Promise.resolve()
   #closed = false
 
@@ -26,6 +27,7 @@ export class LeaseKeeper {
     this.#deadlineMs = timeMs * 0.9
     this.#validUntil = takenAt + this.#deadlineMs
     this.#schedule(timeMs / 3)
+    this.#watchDeadline()
   }
 
   /** Aborts, with a `LeaseLostError` as its reason, when the lease can no longer be believed in. */
@@ -44,6 +46,7 @@ export class LeaseKeeper {
     if (this.#closed) return
     this.#closed = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#deadline)
     await this.#renewing
     if (!this.#lost.signal.aborted) await surrenderLease(this.db, this.lease)
   }
@@ -63,6 +66,7 @@ export class LeaseKeeper {
       if (!(await renewLease(this.db, this.lease, this.timeMs)))
         return this.#giveUp('another process has taken it, or it has ended')
       this.#validUntil = sent + this.#deadlineMs
+      this.#watchDeadline()
       this.#schedule(this.timeMs / 3)
     } catch (error) {
       this.db.logger.warn(
@@ -71,6 +75,17 @@ export class LeaseKeeper {
       )
       this.#schedule(Math.min(1000, this.timeMs / 10))
     }
+  }
+
+  /** Also where a renewal neither succeeds nor fails: a connection into a cut network just hangs. */
+  #watchDeadline(): void {
+    clearTimeout(this.#deadline)
+    if (this.#closed) return
+    this.#deadline = setTimeout(
+      () => this.#giveUp('it could not be renewed in time'),
+      this.#validUntil - performance.now(),
+    )
+    this.#deadline.unref()
   }
 
   #giveUp(detail: string): void {

@@ -108,7 +108,7 @@ export class Progress {
           this.#checkpoint && Math.round(secondsBetween(this.#checkpoint.time, timeFromMs(Date.now()))),
         blocksPerSecond,
         eventsPerSecond,
-        etaSeconds: lag === null || blocksPerSecond === 0 ? null : Math.round(lag / blocksPerSecond),
+        etaSeconds: !lag || blocksPerSecond === 0 ? null : Math.round(lag / blocksPerSecond),
         ...(this.#checkpoint && { blockTime: formatTimeShort(this.#checkpoint.time) }),
         ...(this.#reason && { reason: this.#reason }),
       },
