@@ -145,9 +145,12 @@ create table rewind (
   "timestamp" timestamptz not null,
   reason text,
   who text not null,
+  -- The chain whose fork asked for it; null: an operator did.
+  forked_chain text collate "C" references chain,
   requested_at timestamptz not null,
   deepened integer not null default 0,
-  finished_at timestamptz
+  finished_at timestamptz,
+  cancelled_at timestamptz
 );
 
 create table rewind_chain (

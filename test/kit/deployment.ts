@@ -29,7 +29,7 @@ export async function createDeployment(
     return db
   }
   const owner = open()
-  if (schema !== 'lockstep') await migrate(owner)
+  if (schema !== 'lockstep') await migrate(owner, `${schema}_views`)
   await registerChains(owner, chains)
   return {
     url: database.url,
@@ -47,6 +47,6 @@ const openDatabase = (url: string, schema: string, writeTimeoutMs = 5000): Datab
 
 async function fillTemplate(url: string): Promise<void> {
   const db = openDatabase(url, 'lockstep')
-  await migrate(db)
+  await migrate(db, 'indexed')
   await db.close()
 }

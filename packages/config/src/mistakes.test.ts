@@ -50,6 +50,7 @@ describe('YAML', () => {
     ['two documents', `${evmChain()}---\n${evmChain()}`],
     ['reserved character', 'chains: @x\n'],
     ['key twice', evmChain({ chain: 'chainId: 2' })],
+    ['key twice, and another mistake', evmChain({ chain: 'chainId: 2\nendHeight: x' })],
     ['alias without anchor', evmChain({ chain: 'endHeight: *end' })],
     ['alias within its own anchor', `${evmChain()}database: &d\n  url: *d\n`],
   ])('%s', (_, yaml) => expect(mistakesIn(yaml)).toMatchSnapshot())

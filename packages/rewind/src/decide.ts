@@ -11,13 +11,18 @@ export type RequestDecision =
   /** A later moment: what it asks to keep is going already. */
   | { readonly do: 'refuse' }
 
+/**
+ * @param byFork a fork is never refused for its time: the blocks it wants gone are gone from the chain. A later one
+ *   joins, and its own chain goes back by height.
+ */
 export function decideRequest(
   running: { readonly timestamp: TimeUs } | null,
   asked: TimeUs,
+  byFork = false,
 ): RequestDecision {
   if (running === null) return { do: 'start' }
-  if (asked === running.timestamp) return { do: 'join' }
-  return asked < running.timestamp ? { do: 'deepen' } : { do: 'refuse' }
+  if (asked < running.timestamp) return { do: 'deepen' }
+  return asked === running.timestamp || byFork ? { do: 'join' } : { do: 'refuse' }
 }
 
 /** The lower of two `from`s; null means that nothing goes. */

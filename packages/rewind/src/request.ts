@@ -1,18 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { formatTimeShort, RequestRefusedError, type TimeUs } from '@lockstep/domain'
 import {
-  type Blocker,
+  type ChainKey,
+  formatTimeShort,
+  type Height,
+  RequestRefusedError,
+  type TimeUs,
+} from '@lockstep/domain'
+import {
+  type ChainWriter,
   type Database,
   deepenRewind,
-  endStaleKeyHolders,
-  errorCode,
   insertRewind,
-  LOCK_NOT_AVAILABLE,
-  lockKeyExclusive,
+  lockPause,
   lockRewindLock,
   notify,
+  proveCheckpoint,
   putChainRewind,
+  putPause,
   putRewindLock,
   type RewindLock,
   raiseEpoch,
@@ -23,6 +27,7 @@ import {
   type Tx,
 } from '@lockstep/store'
 import { decideRequest, lowerFrom } from './decide.js'
+import { type AttemptOptions, withKey } from './key-attempts.js'
 import { noSteps, type StepHook } from './steps.js'
 
 export interface RewindRequest {
@@ -30,14 +35,20 @@ export interface RewindRequest {
   readonly reason: string | null
   /** User and machine, for the audit. */
   readonly who: string
+  /** Stay paused after the release, until somebody resumes. */
+  readonly hold?: boolean
+  /** Set where a chain's fork asks: its worker, and the lowest height that goes on its own chain. */
+  readonly fork?: Fork
 }
 
-export interface RequestOptions {
+export interface Fork {
+  readonly writer: ChainWriter
+  readonly from: Height
+}
+
+export interface RequestOptions extends AttemptOptions {
   readonly request: RewindRequest
-  /** Told of the writers that the request waits for. */
-  readonly onWait?: (blockers: readonly Blocker[]) => void
   readonly onStep?: StepHook
-  readonly signal?: AbortSignal
 }
 
 export interface RequestAnswer {
@@ -47,81 +58,94 @@ export interface RequestAnswer {
 }
 
 /**
- * One try to get the key. While a request queues for it, writers that come later queue behind the request; a short try
- * lets them through in between, so that one slow writer does not hold up every chain.
- */
-const KEY_TRY_MS = 500
-
-/**
  * Records a rewind: from its commit on, no chain writes anything until all have gone back (docs/design.md, section 2).
  *
- * @throws RequestRefusedError where a rewind to an earlier moment runs
+ * @throws RequestRefusedError where a rewind to an earlier moment runs and an operator asks
+ * @throws LeaseLostError, CheckpointMovedError where a fork asks whose worker is not the chain's any more
  */
 export async function requestRewind(db: Database, options: RequestOptions): Promise<RequestAnswer> {
-  for (;;) {
-    options.signal?.throwIfAborted()
-    try {
-      const answer = await db.transaction((tx) => record(tx, options), { lockTimeoutMs: KEY_TRY_MS })
-      await options.onStep?.('request.committed')
-      return answer
-    } catch (error) {
-      if (errorCode(error) !== LOCK_NOT_AVAILABLE) throw error
-    }
-    await makeWay(db, options)
-  }
-}
-
-/** Finds out what the last try has waited for, ends it where it is stale, and leaves others a moment. */
-async function makeWay(db: Database, options: RequestOptions): Promise<void> {
-  const holders = await endStaleKeyHolders(db)
-  // Not the key: a release holds the lock's row. Waiting for it without the key has its session watched, and ended
-  // where its process is gone.
-  if (holders.length === 0) await db.transaction(lockRewindLock)
-  else options.onWait?.(holders)
-  await sleep(Math.random() * 50)
-}
-
-async function record(tx: Tx, options: RequestOptions): Promise<RequestAnswer> {
   const { request, onStep = noSteps } = options
-  await lockKeyExclusive(tx)
-  await onStep('request.key_locked')
-  // Decided only on what this returns: a release may have taken the lock away while this statement waited for it.
-  const running = await lockRewindLock(tx)
-  const answer = await decide(tx, running, request)
-  await onStep('request.recorded')
+  const answer = await withKey(
+    db,
+    async (tx) => {
+      await onStep('request.key_locked')
+      if (request.fork) await proveCheckpoint(tx, request.fork.writer)
+      // Decided only on what this returns: a release may have taken the lock away while this statement waited for it.
+      const running = await lockRewindLock(tx)
+      const decided = await decide(tx, running, request)
+      await onStep('request.recorded')
+      return decided
+    },
+    options,
+  )
+  await onStep('request.committed')
   return answer
 }
 
 async function decide(tx: Tx, running: RewindLock | null, request: RewindRequest): Promise<RequestAnswer> {
-  const { timestamp } = request
-  const decision = decideRequest(running, timestamp)
-  if (running !== null && decision.do === 'refuse') throw laterRefused(running, timestamp)
-  if (running !== null && decision.do === 'join') return { outcome: 'joined', ...running }
-  const lock: RewindLock = { rewindId: running?.rewindId ?? randomUUID(), timestamp }
-  if (running === null) await insertRewind(tx, { id: lock.rewindId, ...request })
-  else await deepenRewind(tx, lock.rewindId, timestamp, request.reason)
-  await putRewindLock(tx, lock)
-  await putChainRows(tx, lock)
-  await notify(tx, 'rewind')
-  await raiseEpoch(tx)
-  return { outcome: running === null ? 'started' : 'deepened', ...lock }
+  const decision = decideRequest(running, request.timestamp, request.fork !== undefined)
+  if (running === null)
+    return record(tx, { rewindId: randomUUID(), timestamp: request.timestamp }, request, 'started')
+  if (decision.do === 'refuse') throw laterRefused(running, request.timestamp)
+  if (decision.do === 'deepen')
+    return record(tx, { ...running, timestamp: request.timestamp }, request, 'deepened')
+  if (request.fork) await lowerOwnRow(tx, running, request.fork)
+  if (request.hold) await holdPause(tx, running.rewindId, request)
+  return { outcome: 'joined', ...running }
 }
 
-/** A row for every registered chain: also one that was taken out of the config, or was done before a deepening. */
-async function putChainRows(tx: Tx, lock: RewindLock): Promise<void> {
-  // What this transaction raises the epoch to. Nobody else raises it while the key is held exclusively.
-  const generation = (await readEpoch(tx)) + 1
+async function record(
+  tx: Tx,
+  lock: RewindLock,
+  request: RewindRequest,
+  outcome: 'started' | 'deepened',
+): Promise<RequestAnswer> {
+  const { reason, who, fork } = request
+  const forkedChain = fork?.writer.chain ?? null
+  if (outcome === 'started') await insertRewind(tx, { id: lock.rewindId, ...lock, reason, who, forkedChain })
+  else await deepenRewind(tx, lock.rewindId, lock.timestamp, reason)
+  await putRewindLock(tx, lock)
   for (const { chain } of await readChains(tx)) {
-    const before = await readChainRewind(tx, chain)
-    const from = await readFrom(tx, chain, lock.timestamp)
-    await putChainRewind(tx, {
-      ...lock,
-      chain,
-      from: lowerFrom(before?.from ?? null, from?.height ?? null),
-      cutHint: null,
-      generation,
-    })
+    await putChainRow(tx, lock, chain, fork && forkedChain === chain ? fork.from : null)
   }
+  if (request.hold) await holdPause(tx, lock.rewindId, request)
+  await notify(tx, 'rewind')
+  await raiseEpoch(tx)
+  return { outcome, ...lock }
+}
+
+/**
+ * A chain's row, for every registered chain: also one that was taken out of the config, or was done before a deepening.
+ * It keeps the lowest `from` of all that joined.
+ */
+async function putChainRow(
+  tx: Tx,
+  lock: RewindLock,
+  chain: ChainKey,
+  forkedFrom: Height | null,
+): Promise<void> {
+  const before = await readChainRewind(tx, chain)
+  const late = await readFrom(tx, chain, lock.timestamp)
+  await putChainRewind(tx, {
+    ...lock,
+    chain,
+    from: lowerFrom(lowerFrom(before?.from ?? null, late?.height ?? null), forkedFrom),
+    cutHint: null,
+    // What this transaction raises the epoch to. Nobody else raises it while the key is held exclusively.
+    generation: (await readEpoch(tx)) + 1,
+  })
+}
+
+/** A fork joins a rewind that goes back as far or further in time: its own chain may have to go lower all the same. */
+async function lowerOwnRow(tx: Tx, running: RewindLock, fork: Fork): Promise<void> {
+  await putChainRow(tx, running, fork.writer.chain, fork.from)
+  await notify(tx, 'rewind')
+  await raiseEpoch(tx)
+}
+
+/** A pause that was there stays as it is. */
+async function holdPause(tx: Tx, rewindId: string, { who, reason }: RewindRequest): Promise<void> {
+  if ((await lockPause(tx)) === null) await putPause(tx, { who, reason, rewindId })
 }
 
 const laterRefused = (running: RewindLock, asked: TimeUs): RequestRefusedError =>

@@ -100,7 +100,7 @@ class CosmosSource implements ChainSource {
       'the config gives a Cosmos chain its finality by depth: its nodes have no tags',
     )
     const height = head - finality.depth
-    if (height >= 0 && height > (this.#finalized ?? -1)) this.#finalized = height as Height
+    if (height > (this.#finalized ?? -1)) this.#finalized = height as Height
     return this.#finalized
   }
 }

@@ -22,9 +22,8 @@ let chain: SimulatedCometChain
 let node: SimulatedCometNode
 let source: ChainSource
 
+/** With a time-out that is longer than any test: what ends a call must be what is tested. */
 const open = (rpc = node.url, requestTimeoutMs = 60_000): ChainSource =>
-  // longer than any test: what ends a call must be what is tested
-
   createCosmosSource(cosmosChainOptions({ rpc: [rpc] }), { logger: silentLogger(), requestTimeoutMs })
 
 beforeEach(async () => {

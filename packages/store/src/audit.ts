@@ -11,9 +11,24 @@ export interface RewindRecord {
   readonly timestamp: TimeUs
   readonly reason: string | null
   readonly who: string
+  /** The chain whose fork asked for it; null: an operator did. */
+  readonly forkedChain: ChainKey | null
   readonly requestedAt: TimeUs
+  /** How often an earlier moment joined. */
   readonly deepened: number
   readonly finishedAt: TimeUs | null
+  readonly cancelledAt: TimeUs | null
+}
+
+/** A rollback of one chain after a fork. */
+export interface RollbackRecord {
+  readonly chain: ChainKey
+  readonly checkpointBefore: Height
+  /** Null: before the chain's start. */
+  readonly forkPoint: Height | null
+  readonly removed: Removed
+  readonly seconds: number
+  readonly rolledBackAt: TimeUs
 }
 
 export interface RewindChainRecord {
@@ -28,16 +43,12 @@ export interface RewindChainRecord {
 
 export async function insertRewind(
   tx: Tx,
-  rewind: {
-    readonly id: string
-    readonly timestamp: TimeUs
-    readonly reason: string | null
-    readonly who: string
-  },
+  rewind: Pick<RewindRecord, 'id' | 'timestamp' | 'reason' | 'who' | 'forkedChain'>,
 ): Promise<void> {
   await tx.query(
-    'insert into rewind (id, timestamp, reason, who, requested_at) values ($1, $2::timestamptz, $3, $4, clock_timestamp())',
-    [rewind.id, formatTime(rewind.timestamp), rewind.reason, rewind.who],
+    `insert into rewind (id, timestamp, reason, who, forked_chain, requested_at)
+     values ($1, $2::timestamptz, $3, $4, $5, clock_timestamp())`,
+    [rewind.id, formatTime(rewind.timestamp), rewind.reason, rewind.who, rewind.forkedChain],
   )
 }
 
@@ -87,29 +98,65 @@ const RECORD_CHAIN = `
     carried_out_by = excluded.carried_out_by,
     finished_at = excluded.finished_at`
 
-export async function readRewind(tx: Tx, id: string): Promise<RewindRecord | null> {
-  const { rows } = await tx.query<{
-    id: string
-    timestamp: TimeUs
-    reason: string | null
-    who: string
-    requested_at: TimeUs
-    deepened: number
-    finished_at: TimeUs | null
-  }>('select * from rewind where id = $1', [id])
-  const row = rows[0]
-  return row
-    ? {
-        id: row.id,
-        timestamp: row.timestamp,
-        reason: row.reason,
-        who: row.who,
-        requestedAt: row.requested_at,
-        deepened: row.deepened,
-        finishedAt: row.finished_at,
-      }
-    : null
+export async function cancelRewindRecord(tx: Tx, id: string): Promise<void> {
+  await tx.query('update rewind set cancelled_at = clock_timestamp() where id = $1', [id])
 }
+
+/** Whether a chain has moved its checkpoint or removed anything in this rewind. */
+export async function anyChainMoved(tx: Tx, id: string): Promise<boolean> {
+  const { rows } = await tx.query<{ moved: boolean }>(
+    `select exists (select from rewind_chain where rewind_id = $1
+       and (checkpoint_before is distinct from cut or blocks_removed > 0 or events_removed > 0)) as moved`,
+    [id],
+  )
+  return rows[0]?.moved === true
+}
+
+export async function readRewind(tx: Tx, id: string): Promise<RewindRecord | null> {
+  const { rows } = await tx.query<RewindRow>('select * from rewind where id = $1', [id])
+  return rows[0] ? parseRewind(rows[0]) : null
+}
+
+/** Newest first. */
+export async function readRewinds(tx: Tx, limit: number): Promise<RewindRecord[]> {
+  const { rows } = await tx.query<RewindRow>('select * from rewind order by requested_at desc limit $1', [
+    limit,
+  ])
+  return rows.map(parseRewind)
+}
+
+/** Those whose id begins with `prefix`, as people type it; at most two, which is enough to tell that it is not unique. */
+export async function findRewinds(tx: Tx, prefix: string): Promise<RewindRecord[]> {
+  const { rows } = await tx.query<RewindRow>(
+    'select * from rewind where starts_with(id::text, lower($1)) order by requested_at desc limit 2',
+    [prefix],
+  )
+  return rows.map(parseRewind)
+}
+
+interface RewindRow {
+  id: string
+  timestamp: TimeUs
+  reason: string | null
+  who: string
+  forked_chain: ChainKey | null
+  requested_at: TimeUs
+  deepened: number
+  finished_at: TimeUs | null
+  cancelled_at: TimeUs | null
+}
+
+const parseRewind = (row: RewindRow): RewindRecord => ({
+  id: row.id,
+  timestamp: row.timestamp,
+  reason: row.reason,
+  who: row.who,
+  forkedChain: row.forked_chain,
+  requestedAt: row.requested_at,
+  deepened: row.deepened,
+  finishedAt: row.finished_at,
+  cancelledAt: row.cancelled_at,
+})
 
 export async function readRewindChains(tx: Tx, rewindId: string): Promise<RewindChainRecord[]> {
   const { rows } = await tx.query<{
@@ -155,4 +202,29 @@ export async function recordRollback(
       rollback.seconds,
     ],
   )
+}
+
+/** Newest first; null chain: of all. */
+export async function readRollbacks(
+  tx: Tx,
+  chain: ChainKey | null,
+  limit: number,
+): Promise<RollbackRecord[]> {
+  const { rows } = await tx.query<{
+    chain: ChainKey
+    checkpoint_before: Height
+    fork_point: Height | null
+    blocks_removed: number
+    events_removed: number
+    seconds: number
+    rolled_back_at: TimeUs
+  }>('select * from rollback where chain = coalesce($1, chain) order by id desc limit $2', [chain, limit])
+  return rows.map((row) => ({
+    chain: row.chain,
+    checkpointBefore: row.checkpoint_before,
+    forkPoint: row.fork_point,
+    removed: { blocks: row.blocks_removed, events: row.events_removed },
+    seconds: row.seconds,
+    rolledBackAt: row.rolled_back_at,
+  }))
 }

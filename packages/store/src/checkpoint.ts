@@ -56,6 +56,22 @@ export async function setCheckpoint(tx: Tx, writer: ChainWriter, next: Checkpoin
   if (rowCount !== 1) await explainRefusal(tx, writer)
 }
 
+/**
+ * Proves that the checkpoint is what the writer believes and the chain is still its own, without changing it. It does
+ * not wait for the row: whoever holds it is changing it, so what the writer believes is about to be wrong.
+ *
+ * @throws LeaseLostError, CheckpointMovedError; SQLSTATE 55P03 where the row is locked
+ */
+export async function proveCheckpoint(tx: Tx, writer: ChainWriter): Promise<void> {
+  const { chain, checkpoint, lease } = writer
+  const { rowCount } = await tx.query(
+    `select from checkpoint where chain = $1 and height is not distinct from $2::bigint
+       and hash is not distinct from $3::bytea and token = $4 and holder = $5 for update nowait`,
+    [chain, checkpoint?.height ?? null, checkpoint && bytesOf(checkpoint.hash), lease.token, lease.holder],
+  )
+  if (rowCount !== 1) await explainRefusal(tx, writer)
+}
+
 const SET_CHECKPOINT = `
   update checkpoint set height = $2, hash = $3, block_time = $4::timestamptz
   where chain = $1 and height is not distinct from $5::bigint and hash is not distinct from $6::bytea

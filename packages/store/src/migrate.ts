@@ -17,11 +17,12 @@ interface Migration {
 
 /**
  * Brings the schema to this program's version: each file in a transaction of its own, in order; several processes at
- * once wait for each other. Files that have run are never edited; one that was is refused.
+ * once wait for each other. Files that have run are never edited; one that was is refused. Then the views that people
+ * query are made in `readSchema`.
  *
  * @returns the names of the files that were applied now
  */
-export async function migrate(db: Database): Promise<string[]> {
+export async function migrate(db: Database, readSchema: string): Promise<string[]> {
   const files = await readMigrations()
   const applied: string[] = []
   await db.transaction(async (tx) => {
@@ -33,7 +34,16 @@ export async function migrate(db: Database): Promise<string[]> {
   for (const file of files) {
     if (await db.transaction((tx) => apply(tx, files, file))) applied.push(file.name)
   }
+  await db.transaction((tx) => ensureViews(tx, readSchema, applied.length > 0))
   return applied
+}
+
+/** Not again without need: replacing a view locks its readers out. */
+async function ensureViews(tx: Tx, readSchema: string, changed: boolean): Promise<void> {
+  await lockMigrations(tx)
+  const status = `${quoteIdent(readSchema)}.status`
+  const { rows } = await tx.query<{ there: boolean }>('select to_regclass($1) is not null as there', [status])
+  if (changed || !rows[0]?.there) await tx.query('select create_read_views($1, $2)', [tx.schema, readSchema])
 }
 
 async function apply(tx: Tx, files: readonly Migration[], file: Migration): Promise<boolean> {

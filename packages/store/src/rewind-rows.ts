@@ -44,6 +44,8 @@ export interface Pause {
   readonly who: string
   readonly reason: string | null
   readonly since: TimeUs
+  /** The rewind it was set with (`--hold`); null: it stands on its own. */
+  readonly rewindId: string | null
 }
 
 /** All that a process needs to know of rewinds and pauses, of one moment. */
@@ -86,6 +88,27 @@ export async function lockRewindLock(tx: Tx): Promise<RewindLock | null> {
 
 export async function putRewindLock(tx: Tx, lock: RewindLock): Promise<void> {
   await put(tx, 'rewind_lock', { timestamp: formatTime(lock.timestamp), rewindId: lock.rewindId })
+}
+
+/** Locks the pause's row as `lockRewindLock` does the lock's. */
+export async function lockPause(tx: Tx): Promise<Pause | null> {
+  const { rows } = await tx.query<GlobalRow>(`select key, value from _global where key = 'pause' for update`)
+  return rows[0] ? parsePause(rows[0].value) : null
+}
+
+export async function putPause(tx: Tx, pause: Omit<Pause, 'since'>): Promise<void> {
+  const { rows } = await tx.query<{ now: TimeUs }>('select clock_timestamp() as now')
+  invariant(rows[0] !== undefined, 'the database has a clock')
+  await put(tx, 'pause', { ...pause, since: formatTime(rows[0].now) })
+}
+
+export async function deletePause(tx: Tx): Promise<void> {
+  await tx.query(`delete from _global where key = 'pause'`)
+}
+
+/** The rows of all chains: for a cancel, which holds the lock's row. */
+export async function deleteAllChainRewinds(tx: Tx): Promise<void> {
+  await tx.query(`delete from _global where starts_with(key, '${CHAIN_ROW}')`)
 }
 
 export async function deleteRewindLock(tx: Tx): Promise<void> {
@@ -202,4 +225,5 @@ const parsePause = (value: Record<string, unknown>): Pause => ({
   who: String(value.who),
   reason: value.reason === null || value.reason === undefined ? null : String(value.reason),
   since: timeOf(value.since),
+  rewindId: value.rewindId === null || value.rewindId === undefined ? null : String(value.rewindId),
 })

@@ -17,7 +17,7 @@ export async function migrate(words: GlobalWords): Promise<void> {
   const logger = openLogger(words, process.stderr)
   const db = openDatabase(options, await databaseUrl(options), logger)
   try {
-    const applied = await migrateSchema(db)
+    const applied = await migrateSchema(db, options.database.readSchema)
     await registerChains(db, options.chains)
     const chains = options.chains.map(({ chain }) => chain).join(', ')
     const what = applied.length === 0 ? 'nothing to do' : `applied ${applied.join(', ')}`
@@ -30,7 +30,7 @@ export async function migrate(words: GlobalWords): Promise<void> {
 /** What `lockstep start` does of it: everything where its role may, else it checks that it was done. */
 export async function prepareSchema(db: Database, options: LockstepOptions, logger: Logger): Promise<void> {
   try {
-    const applied = await migrateSchema(db)
+    const applied = await migrateSchema(db, options.database.readSchema)
     await registerChains(db, options.chains)
     if (applied.length > 0) logger.info({ schema: db.schema, applied }, 'tables were migrated')
   } catch (error) {

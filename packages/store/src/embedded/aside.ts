@@ -21,7 +21,7 @@ export async function makeFolderWhole(
       if (!isCode(error, 'ENOTEMPTY') && !isCode(error, 'EEXIST')) throw error
     })
   } finally {
-    await rm(room, { recursive: true, force: true })
+    await remove(room)
   }
 }
 
@@ -29,9 +29,13 @@ async function removeLeftovers(folder: string): Promise<void> {
   for (const name of await readdir(dirname(folder))) {
     const maker = name.startsWith(`${basename(folder)}.new-`) ? /\.new-(\d+)-[0-9a-f]+$/.exec(name) : null
     if (maker === null || pidExists(Number(maker[1]))) continue
-    await rm(join(dirname(folder), name), { recursive: true, force: true })
+    // A program that the dead process had started may still be writing there: if it outlasts these tries, the next
+    // start clears up.
+    await remove(join(dirname(folder), name)).catch(() => {})
   }
 }
+
+const remove = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true, maxRetries: 10 })
 
 /**
  * Makes the folders that are missing on the way, open for entering to everybody whatever the umask, and, made by

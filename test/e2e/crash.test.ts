@@ -1,0 +1,98 @@
+/**
+ * Goal: a worker that is killed with -9 before, in or after its rewind leaves nothing half done and nobody waiting for
+ * ever. Method: three chains that stand still, one worker process each; the one of `alpha` dies at a step of its
+ * rewind (`LOCKSTEP_FAULT`) while all others wait for it, is started again, and the tables are compared with a fresh
+ * index after each.
+ */
+import { REWIND_STEPS } from '@lockstep/rewind'
+import { type Program, waitUntil } from '@lockstep/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Project } from './kit/project.js'
+import { type StaticChains, startStaticChains } from './kit/static-chains.js'
+
+let world: StaticChains
+let project: Project
+
+beforeAll(async () => {
+  world = await startStaticChains()
+  project = await Project.create(world.chains, {
+    settings: {
+      lease: { time: '4s' }, // so long a successor waits for a dead worker's chain
+      rewind: { pollInterval: '300ms', searchTimeout: '5s', writeTimeout: '3s', takeOverAfter: '1h' },
+    },
+  })
+  await project.succeed(['migrate'])
+  const first = await Promise.all(['alpha', 'beta', 'gamma'].map((chain) => project.worker(chain)))
+  await project.reached(world.heads)
+  await project.indexAfresh()
+  await first[0]?.stop()
+})
+
+afterAll(async () => {
+  await project?.close()
+  await world?.stop()
+})
+
+const factsOf = (chain: string) =>
+  project.query(
+    `select 'event' as kind, height, event_index from event where chain = $1
+     union all select 'block', height, 0 from block where chain = $1 order by 1, 2, 3`,
+    [chain],
+  )
+
+const waitingFor = async () =>
+  (
+    await project.query<{ chain: string }>(
+      `select substr(key, 18) as chain from _global where starts_with(key, 'rewind_timestamp_') order by 1`,
+    )
+  ).map(({ chain }) => chain)
+
+/** A worker of `alpha` that will meet its fault, at its head. */
+async function startVictim(fault: string): Promise<Program> {
+  const victim = await project.worker('alpha', { env: { LOCKSTEP_FAULT: fault } })
+  await waitUntil('alpha live', async () => (await project.count(`chain_status where chain = 'alpha' and phase = 'live'`)) === 1)
+  return victim
+}
+
+/** Requests a rewind and lets `victim` take part as the last one, so that it is the one that releases. */
+async function rewindWithLast(victim: Program): Promise<void> {
+  victim.kill('SIGSTOP')
+  await project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
+  await waitUntil('alpha is the last', async () => (await waitingFor()).join() === 'alpha')
+  victim.kill('SIGCONT')
+}
+
+const STEPS = REWIND_STEPS.filter((step) => step.startsWith('chain.'))
+
+test.each(STEPS)('killed at %s', async (step) => {
+  const victim = await startVictim(`kill@${step}`)
+  const facts = await factsOf('alpha')
+  await rewindWithLast(victim)
+  expect(await victim.ended()).toMatchObject({ signal: 'SIGKILL' })
+
+  if (step === 'chain.committed') {
+    expect(await waitingFor()).toEqual([])
+    expect((await factsOf('alpha')).length).toBeLessThan(facts.length)
+  } else {
+    // Its transaction never was, and the others wait.
+    expect(await factsOf('alpha')).toEqual(facts)
+    expect(await waitingFor()).toEqual(['alpha'])
+    expect(await project.count(`_global where key = 'rewind_lock'`)).toBe(1)
+  }
+
+  const successor = await project.worker('alpha')
+  await project.released()
+  await project.reached(world.heads)
+  const { rows, differences } = await project.compareWithFresh()
+  expect(differences).toEqual([])
+  expect(rows.event).toBeGreaterThan(30)
+  const audit = await project.query(
+    `select chain, finished_at is not null as finished, events_removed > 0 as removed from rewind_chain
+     where rewind_id = (select id from rewind order by requested_at desc limit 1) order by chain`,
+  )
+  expect(audit).toEqual(
+    ['alpha', 'beta', 'gamma'].map((chain) => ({ chain, finished: true, removed: true })),
+  )
+  expect(await project.count('rewind where finished_at is null')).toBe(0)
+  expect((await successor.stop()).code).toBe(0)
+})
