@@ -21,7 +21,15 @@ beforeAll(async () => {
   world = await startStaticChains()
   project = await Project.create(world.chains)
   running.push(project.lockstep(['start']))
-  await waitUntil('tables', async () => (await project.query<{ there: boolean }>(`select to_regclass('lockstep.checkpoint') is not null as there`))[0]?.there === true)
+  await waitUntil(
+    'tables',
+    async () =>
+      (
+        await project.query<{ there: boolean }>(
+          `select to_regclass('lockstep.checkpoint') is not null as there`,
+        )
+      )[0]?.there === true,
+  )
   await project.reached(world.heads)
   await stopAll()
   await project.indexAfresh()
@@ -93,7 +101,9 @@ test('a dry run changes nothing, and its plan is what the rewind then does', asy
   const { plan } = JSON.parse(
     await project.succeed(['rewind', '--to', world.moment, '--dry-run', '--json']),
   ) as PlanJson
-  expect(await project.succeed(['rewind', '--to', world.moment, '--dry-run'])).toMatch(/^Rewind to .*\n\nCHAIN /)
+  expect(await project.succeed(['rewind', '--to', world.moment, '--dry-run'])).toMatch(
+    /^Rewind to .*\n\nCHAIN /,
+  )
   expect(await project.dump()).toEqual(before)
   expect(plan.chains.map(({ chain, worker }) => ({ chain, worker }))).toEqual(
     ALL.map((chain) => ({ chain, worker: null })),
@@ -156,7 +166,9 @@ test('a chain that was taken out of the config takes part', async () => {
     await project.succeed(['rewind', '--to', world.moment, '--yes', '--json'], { config: withoutBeta }),
   ) as RewindJson
   expect(rewind.chains.map(({ chain }) => chain)).toEqual(ALL)
-  expect(await project.count(`event where chain = 'beta' and block_time > $1::timestamptz`, [world.moment])).toBe(0)
+  expect(
+    await project.count(`event where chain = 'beta' and block_time > $1::timestamptz`, [world.moment]),
+  ).toBe(0)
   await goOn(...ALL)
 })
 
@@ -176,7 +188,10 @@ test('one dead worker among live ones: the coordinator of lockstep start carries
   })
   const supervisor = project.lockstep(['start'], { config: withoutAlpha })
   running.push(supervisor)
-  await waitUntil('two workers', async () => (await project.count(`lease where name like 'chain:%' and holder is not null`)) === 2)
+  await waitUntil(
+    'two workers',
+    async () => (await project.count(`lease where name like 'chain:%' and holder is not null`)) === 2,
+  )
   await project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
   await project.released()
   expect(logOf(supervisor)).toContainEqual(
@@ -189,7 +204,9 @@ test('one dead worker among live ones: without anybody else the waiting workers 
   const eager = await config('eager.yaml', ALL, {
     rewind: { ...(project.settings.rewind as object), takeOverAfter: '1s' },
   })
-  const workers = await Promise.all(['beta', 'gamma'].map((chain) => project.worker(chain, { config: eager })))
+  const workers = await Promise.all(
+    ['beta', 'gamma'].map((chain) => project.worker(chain, { config: eager })),
+  )
   running.push(...workers)
   await project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
   await project.released()

@@ -50,7 +50,10 @@ const waitingFor = async () =>
 /** A worker of `alpha` that will meet its fault, at its head. */
 async function startVictim(fault: string): Promise<Program> {
   const victim = await project.worker('alpha', { env: { LOCKSTEP_FAULT: fault } })
-  await waitUntil('alpha live', async () => (await project.count(`chain_status where chain = 'alpha' and phase = 'live'`)) === 1)
+  await waitUntil(
+    'alpha live',
+    async () => (await project.count(`chain_status where chain = 'alpha' and phase = 'live'`)) === 1,
+  )
   return victim
 }
 
@@ -90,9 +93,7 @@ test.each(STEPS)('killed at %s', async (step) => {
     `select chain, finished_at is not null as finished, events_removed > 0 as removed from rewind_chain
      where rewind_id = (select id from rewind order by requested_at desc limit 1) order by chain`,
   )
-  expect(audit).toEqual(
-    ['alpha', 'beta', 'gamma'].map((chain) => ({ chain, finished: true, removed: true })),
-  )
+  expect(audit).toEqual(['alpha', 'beta', 'gamma'].map((chain) => ({ chain, finished: true, removed: true })))
   expect(await project.count('rewind where finished_at is null')).toBe(0)
   expect((await successor.stop()).code).toBe(0)
 })

@@ -46,7 +46,10 @@ const requestRewind = () => project.succeed(['rewind', '--to', world.moment, '--
 /** A worker of `alpha`, at its head, that then sleeps at the step of its rewind. */
 async function sleeperAt(step: RewindStep): Promise<Program> {
   const sleeper = await project.worker('alpha', { env: { LOCKSTEP_FAULT: `stop@${step}` } })
-  await waitUntil('alpha live', async () => (await project.count(`chain_status where chain = 'alpha' and phase = 'live'`)) === 1)
+  await waitUntil(
+    'alpha live',
+    async () => (await project.count(`chain_status where chain = 'alpha' and phase = 'live'`)) === 1,
+  )
   await requestRewind()
   await sleeper.said(step === 'chain.noticed' ? /chain rewind began/ : /cut was found/)
   await freeLease()
@@ -62,20 +65,23 @@ async function wake(sleeper: Program): Promise<void> {
   expect(stderr).not.toMatch(/\n\s+at /)
 }
 
-test.each<RewindStep>(['chain.noticed', 'chain.cut_found', 'chain.removed', 'chain.own_row_deleted', 'chain.committed'])(
-  'asleep at %s',
-  async (step) => {
-    const sleeper = await sleeperAt(step)
-    const successor = await project.worker('alpha')
-    await project.released()
-    await project.reached(world.heads)
-    const before = await project.dump(RESTLESS)
-    await wake(sleeper)
-    expect(await project.dump(RESTLESS)).toEqual(before)
-    expect((await project.compareWithFresh()).differences).toEqual([])
-    expect((await successor.stop()).code).toBe(0)
-  },
-)
+test.each<RewindStep>([
+  'chain.noticed',
+  'chain.cut_found',
+  'chain.removed',
+  'chain.own_row_deleted',
+  'chain.committed',
+])('asleep at %s', async (step) => {
+  const sleeper = await sleeperAt(step)
+  const successor = await project.worker('alpha')
+  await project.released()
+  await project.reached(world.heads)
+  const before = await project.dump(RESTLESS)
+  await wake(sleeper)
+  expect(await project.dump(RESTLESS)).toEqual(before)
+  expect((await project.compareWithFresh()).differences).toEqual([])
+  expect((await successor.stop()).code).toBe(0)
+})
 
 test('asleep through its own rewind, and awake in the next one: that is not its own', async () => {
   const sleeper = await sleeperAt('chain.cut_found')

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ChainOptions } from '@lockstep/config'
+import type { ChainOptions, OnFork } from '@lockstep/config'
 import type { StepHook } from '@lockstep/rewind'
 import { type Database, Listener } from '@lockstep/store'
 import { type Logger, silentLogger } from '@lockstep/telemetry'
@@ -19,6 +19,7 @@ export interface InProcessOptions {
   readonly takeOverAfterMs?: number
   readonly searchTimeoutMs?: number
   readonly pollMs?: number
+  readonly onFork?: OnFork
   readonly onStep?: StepHook
   readonly logger?: Logger
 }
@@ -38,6 +39,7 @@ export function startWorker(
   const ended = runChainWorker(
     {
       options,
+      onFork: more.onFork ?? 'rollback',
       rewind: {
         takeOverAfterMs: more.takeOverAfterMs ?? 2 * leaseMs,
         searchTimeoutMs: more.searchTimeoutMs ?? 3000,

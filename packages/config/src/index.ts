@@ -14,5 +14,6 @@ export type {
   Finality,
   LeaseOptions,
   LockstepOptions,
+  OnFork,
   RewindOptions,
 } from './options.js'

@@ -59,6 +59,7 @@ function resolveFile(root: Place): LockstepOptions | null {
     database,
     rewind,
     lease,
+    onFork: top.onFork,
     progressMs: top.progressInterval,
     chains,
   }

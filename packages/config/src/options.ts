@@ -8,11 +8,15 @@ export interface LockstepOptions {
   readonly database: DatabaseOptions
   readonly rewind: RewindOptions
   readonly lease: LeaseOptions
+  readonly onFork: OnFork
   /** How often a progress line is logged per chain. */
   readonly progressMs: number
   /** In the order of the file; disabled chains are left out. */
   readonly chains: readonly ChainOptions[]
 }
+
+/** After a fork of one chain: that chain goes back alone, or all chains go back to the fork point's time. */
+export type OnFork = 'rollback' | 'rewind'
 
 export interface DatabaseOptions {
   /** Null: the embedded PostgreSQL of this project. */

@@ -86,6 +86,12 @@ export const fileShape = z
     database: z.unknown().optional(),
     rewind: z.unknown().optional(),
     lease: z.unknown().optional(),
+    onFork: z
+      .enum(['rollback', 'rewind'])
+      .default('rollback')
+      .describe(
+        'After a fork of one chain: rollback takes that chain back alone, rewind takes all chains back to that moment.',
+      ),
     progressInterval: span('How often a progress line is logged per chain.').prefault('10s'),
     chains: z
       .record(z.string(), z.unknown())

@@ -3,6 +3,7 @@
  * Method: the source over HTTP against two or three nodes that die, lie and come back.
  */
 import { Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type ChainSource, height, RpcUnavailableError, WrongChainError } from '@lockstep/domain'
 import { createLogger, silentLogger } from '@lockstep/telemetry'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -112,6 +113,18 @@ describe('failover', () => {
     })
   })
 
+  test('of all endpoints is one error: what a person must do comes first', async () => {
+    first.prune(5)
+    second.reportedChainId = 5 // shut out: nothing is waited for
+    await expect(sourceOf([first.url, second.url]).range(height(2), height(9))).rejects.toMatchObject({
+      code: 'height_pruned',
+    })
+    first.answer('eth_getBlockByNumber', () => 'x')
+    await expect(sourceOf([dead, first.url]).header(height(9))).rejects.toMatchObject({
+      code: 'malformed_answer',
+    })
+  })
+
   test('gives a whole answer of one endpoint: a failure half-way starts again at the next', async () => {
     const source = sourceOf([first.url, second.url])
     await source.tip()
@@ -142,6 +155,7 @@ describe('the chain id', () => {
     first.reportedChainId = 5
     const before = first.countOf('eth_getBlockByNumber')
     await expect(source.header(height(1))).rejects.toThrow(WrongChainError)
+    await sleep(50) // a block that was asked for at the same time would have come
     expect(first.countOf('eth_getBlockByNumber')).toBe(before)
   })
 

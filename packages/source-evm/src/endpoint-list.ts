@@ -96,7 +96,6 @@ export class EndpointList {
       member.succeeded()
       return { answer }
     } catch (error) {
-      scope.throwIfAborted()
       if (!isOfTheNode(error)) throw error
       member.failed(error)
       return { endpoint: member.node.name, failure: error }

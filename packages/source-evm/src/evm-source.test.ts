@@ -33,8 +33,11 @@ afterEach(async () => {
   await node.stop()
 })
 
-const sourceWith = (given: Partial<EvmChainOptions>, logger = silentLogger()): ChainSource =>
-  createEvmSource(evmChainOptions({ rpc: [node.url], ...given }), { logger, requestTimeoutMs: 2_000 })
+const sourceWith = (given: Partial<EvmChainOptions>): ChainSource =>
+  createEvmSource(evmChainOptions({ rpc: [node.url], ...given }), {
+    logger: silentLogger(),
+    requestTimeoutMs: 2_000,
+  })
 
 const transfer = (value: bigint, more: Partial<LogWish> = {}): LogWish =>
   transferLog({ token: TOKEN, from: addressOf(1), to: addressOf(2), value }, more)
@@ -120,6 +123,17 @@ describe('block', () => {
     expect((await source.block(height(1)))?.events).toEqual([])
     expect((await source.block(height(1)))?.events).toEqual([])
     expect(node.countOf('eth_getBlockReceipts')).toBe(1)
+  })
+
+  test('asks for block receipts again where they failed for once', async () => {
+    node.extend([{ logs: [transfer(5n)] }])
+    node.answer('eth_getLogs', () => [])
+    node.answer('eth_getBlockReceipts', () => {
+      throw new RpcFault(-32603, 'internal error')
+    })
+    expect((await source.block(height(1)))?.events).toEqual([])
+    node.answer('eth_getBlockReceipts', null)
+    expect((await source.block(height(1)))?.events).toHaveLength(1)
   })
 
   test('sends one log query for all contracts, and none where nothing is watched', async () => {
@@ -265,40 +279,11 @@ describe('range', () => {
       throw new RpcFault(4444, 'pruned history unavailable')
     })
     await expect(source.header(height(3))).rejects.toMatchObject({ code: 'height_pruned' })
-  })
-})
-
-describe('tip', () => {
-  test('by tag, never backwards, and null without one', async () => {
-    node.extend(100)
-    node.chain.finalizedDepth = null
-    expect(await source.tip()).toMatchObject({ head: { height: 100 }, finalized: null })
-    node.chain.finalizedDepth = 10
-    expect((await source.tip()).finalized).toBe(90)
-    node.answer('eth_getBlockByNumber', (params, honest) => {
-      if (params[0] === 'finalized') throw new RpcFault(-32000, "'finalized' tag not supported")
-      return honest()
-    })
-    expect((await source.tip()).finalized).toBe(90)
     node.answer('eth_getBlockByNumber', null)
-    node.extend(1)
-    expect((await source.tip()).finalized).toBe(91)
-    node.lowerHead(50)
-    expect(await source.tip()).toMatchObject({ head: { height: 51 }, finalized: 91 })
-  })
-
-  test('by depth', async () => {
-    source = sourceWith({ finality: { by: 'depth', depth: 12 } })
-    node.extend(5)
-    expect((await source.tip()).finalized).toBeNull()
-    node.extend(995)
-    expect((await source.tip()).finalized).toBe(988)
-  })
-
-  test('by the tag safe', async () => {
-    source = sourceWith({ finality: { by: 'tag', tag: 'safe' } })
-    node.extend(100)
-    expect((await source.tip()).finalized).toBe(68)
+    node.answer('eth_getLogs', () => {
+      throw new RpcFault(4444, 'pruned history unavailable')
+    })
+    await expect(source.range(height(3), height(4))).rejects.toMatchObject({ code: 'height_pruned' })
   })
 })
 

@@ -128,20 +128,6 @@ describe('narrows a refusal', () => {
     ])
   })
 
-  test('and does not forget it for a wider one that is refused later', async () => {
-    node.limitLogRange(100, { code: -32600, message: 'block range is too wide' })
-    await Promise.all([source.range(height(1), height(200)), source.range(height(1), height(BLOCKS))])
-    const before = queries().length
-    await source.range(height(1), height(BLOCKS))
-    expect(
-      Math.max(
-        ...queries()
-          .slice(before)
-          .map(([from, to]) => to - from + 1),
-      ),
-    ).toBeLessThanOrEqual(100)
-  })
-
   test('and tries more again after a while', async () => {
     node.limitLogRange(10, { code: -32600, message: 'block range is too wide' })
     await expectWholeRange()

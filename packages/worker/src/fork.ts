@@ -1,12 +1,18 @@
 import {
+  type BlockRef,
   type ChainTip,
   DeepReorgError,
   findForkPoint,
+  formatTimeShort,
+  type Height,
   MalformedAnswerError,
   shortHash,
+  type TimeUs,
 } from '@lockstep/domain'
+import { requestRewind } from '@lockstep/rewind'
 import {
   type ChainWriter,
+  type Checkpoint,
   lastStoredBelow,
   readStoredBlock,
   rollBack,
@@ -83,6 +89,7 @@ export async function resolveFork(
     )
   }
   const to = search.outcome === 'fork_point' ? search.block : null
+  if (worker.onFork === 'rewind') return askForRewind(worker, { ...writer, checkpoint }, to, signal)
   const { writer: back, removed } = await rollBack(db, { ...writer, checkpoint }, to)
   logger.warn(
     {
@@ -95,6 +102,49 @@ export async function resolveFork(
     'fork was found and rolled back',
   )
   return back
+}
+
+/**
+ * Under `onFork: rewind` everybody goes back to the fork point's time, and this chain to its height, since blocks may
+ * share a time. Nothing is removed here: the worker finds its own row in its next round.
+ */
+async function askForRewind(
+  worker: WorkerOptions,
+  writer: ChainWriter & { readonly checkpoint: Checkpoint },
+  to: BlockRef | null,
+  signal: AbortSignal,
+): Promise<null> {
+  const { db, options, logger } = worker
+  const from = to === null ? options.startHeight : ((to.height + 1) as Height)
+  const timestamp = to?.time ?? (await beforeAllStored(worker, writer.checkpoint))
+  const answer = await requestRewind(db, {
+    request: {
+      timestamp,
+      reason: `fork of ${options.chain} above block ${to?.height ?? 'before its start'}`,
+      who: `worker of ${options.chain}`,
+      fork: { writer, from },
+    },
+    signal,
+    ...(worker.onStep && { onStep: worker.onStep }),
+  })
+  logger.warn(
+    {
+      rewindId: answer.rewindId,
+      outcome: answer.outcome,
+      forkPoint: to?.height ?? null,
+      to: formatTimeShort(timestamp),
+    },
+    'fork was found and a rewind of all chains was asked for',
+  )
+  return null
+}
+
+/** The chain's first block itself was replaced: just below the lowest stored time. */
+async function beforeAllStored({ db, options }: WorkerOptions, checkpoint: Checkpoint): Promise<TimeUs> {
+  let lowest = checkpoint.time
+  for await (const block of storedBlocksDown(db, options.chain, null))
+    if (block.time < lowest) lowest = block.time
+  return (lowest - 1n) as TimeUs
 }
 
 /** The checkpoint came from a node in a rewind and is no stored block: it proves nothing, and nothing goes. */

@@ -1,4 +1,4 @@
-import type { ChainOptions, LeaseOptions, RewindOptions } from '@lockstep/config'
+import type { ChainOptions, LeaseOptions, OnFork, RewindOptions } from '@lockstep/config'
 import type { ChainSource } from '@lockstep/domain'
 import type { StepHook } from '@lockstep/rewind'
 import type { Database, Listener } from '@lockstep/store'
@@ -8,6 +8,8 @@ import type { Logger } from '@lockstep/telemetry'
 export interface WorkerOptions {
   readonly options: ChainOptions
   readonly rewind: RewindOptions
+  /** After a fork: only this chain goes back, or all chains do. */
+  readonly onFork: OnFork
   readonly lease: LeaseOptions
   readonly progressMs: number
   readonly db: Database

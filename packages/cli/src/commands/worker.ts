@@ -41,6 +41,7 @@ async function follow(
       {
         options: chain,
         rewind: options.rewind,
+        onFork: options.onFork,
         lease: options.lease,
         progressMs: options.progressMs,
         db,

@@ -2,9 +2,10 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   accessSync,
+  closeSync,
   constants,
-  createWriteStream,
   mkdtempSync,
+  openSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -136,12 +137,12 @@ function configure(home: string, port: number, options: CometBftOptions): void {
 }
 
 function spawnNode(binary: string, home: string): { process: ChildProcess; pid: number } {
+  // Straight into a file: nothing of the node's fate hangs on a pipe to this process.
+  const log = openSync(logFile(home), 'a')
   const node = spawn(binary, ['start', '--home', home, '--proxy_app=kvstore'], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', log, log],
   })
-  const log = createWriteStream(logFile(home))
-  node.stdout.pipe(log, { end: false })
-  node.stderr.pipe(log, { end: false })
+  closeSync(log)
   if (node.pid === undefined) throw new Error(`${binary} could not be started`)
   return { process: node, pid: node.pid }
 }

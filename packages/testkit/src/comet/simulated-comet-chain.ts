@@ -20,7 +20,7 @@ export class SimulatedCometChain implements CometChainView {
   readonly version: string
   readonly initialHeight: number
   readonly #blocks: ServedBlock[] = []
-  /** Rises with each fork: a new branch has new hashes even where its blocks say the same. */
+  /** Rises with each rollback: a new branch has new hashes even where its blocks say the same. */
   #branch = 0
 
   constructor(options: SimulatedCometChainOptions) {
@@ -68,7 +68,6 @@ export class SimulatedCometChain implements CometChainView {
   /** Takes the newest `depth` blocks back and goes on with others: a new branch. */
   fork(depth: number, blocks: readonly CometBlockScript[]): void {
     this.rollback(depth)
-    this.#branch += 1
     this.extend(blocks)
   }
 
