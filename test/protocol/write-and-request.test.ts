@@ -14,6 +14,7 @@ import {
   endStaleKeyHolders,
   writeBatch,
 } from '@lockstep/store'
+import { waitUntil } from '@lockstep/testkit'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { writeKey } from '../../packages/store/src/names.js'
 import { createDeployment, type Deployment } from '../kit/deployment.js'
@@ -82,20 +83,15 @@ test('a write whose commit is slow is waited for as well', async () => {
      for each row execute function sleep_at_commit()`,
   )
   const write = writeBatch(worker, writer, nextBatch(0, 100))
-  await sleep(300) // its statements take milliseconds: it is in its commit now, or has not begun
-  const request = await requestRewind(operator, requestOf(at(50)))
-  const rows = await readRows(deployment, 'select height from block')
-  const outcome = await write.then(
-    () => 'stored',
-    (error) => error,
-  )
-  if (outcome === 'stored') {
-    expect(rows).toHaveLength(1) // was there when the request was answered
-    expect(await ownRow(operator, ALPHA)).toMatchObject({ from: 0, rewindId: request.rewindId })
-  } else {
-    expect(outcome).toBeInstanceOf(WriteRefusedError)
-    expect(rows).toEqual([])
-  }
+  await waitUntil('the write is in its commit', async () => {
+    const sleeping = `select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`
+    return (await readRows(deployment, sleeping)).length > 0
+  })
+  const { rewindId } = await requestRewind(operator, requestOf(at(50)))
+  expect(await readRows(deployment, 'select from block')).toHaveLength(1)
+  expect(await ownRow(operator, ALPHA)).toMatchObject({ from: 0, rewindId })
+  await rewindChain(worker, await write)
+  expect(await readRows(deployment, 'select from block')).toEqual([])
 })
 
 test('a batch that was prepared long before the request is refused after it, and leaves no trace', async () => {
@@ -180,7 +176,7 @@ test.each(frozen)(
     expect(seen[0]).toMatchObject({ holder: 'the frozen one', blocks: 'key', ended: false })
     expect(seen.at(-1)).toMatchObject({ holder: 'the frozen one', ended: true })
     expect(seen.filter(({ ended, transactionSeconds }) => ended && transactionSeconds < 1.5)).toEqual([])
-    expect(await session.ended).toMatch(/57P01|end|ECONNRESET/)
+    await session.ended
   },
 )
 
@@ -190,7 +186,7 @@ test('a frozen request holds up writers no longer than the write time-out', asyn
   const session = await OpenTransaction.begin(deployment, 'lockstep:a frozen request')
   await session.query('select pg_advisory_xact_lock($1::bigint)', [writeKey(deployment.schema)])
   await writeBatch(impatient, writer, nextBatch(0, 0))
-  expect(await session.ended).toMatch(/57P01|end|ECONNRESET/)
+  await session.ended
 })
 
 test('of a holder of the key that itself waits, the one it waits for is judged', async () => {

@@ -7,7 +7,7 @@
  * fresh index of the chain as it is then.
  */
 import { chainKey, height, timeFromSeconds } from '@lockstep/domain'
-import { addressOf, cosmosChainOptions, evmChainOptions, transferLog } from '@lockstep/testkit'
+import { addressOf, evmChainOptions, transferLog } from '@lockstep/testkit'
 import { afterEach, expect, test } from 'vitest'
 import { cometHeadOf, headOf, Scene, type Stage, TOKEN, transfer, transfers } from './scene.js'
 
@@ -214,15 +214,19 @@ for (const depth of [10, 12]) {
     node.chain.finalizedDepth = 10
     const alpha = evmChainOptions({ rpc: [node.url], pollMs: 30 })
     const stage = await scene.deploy(alpha)
+    let forked = false
     node.answer('eth_getBlockByNumber', ([at], honest) => {
       if (at === '0x15') {
+        forked = true
         node.answer('eth_getBlockByNumber', null)
         node.fork(depth, transfers(depth + 1, 500))
       }
       return honest()
     })
     stage.work(alpha)
+    await stage.until('the fork', async () => forked)
     await stage.untilAt('alpha', headOf(node))
+    expect(await rollbacks(stage)).toEqual([{ checkpoint_before: 20, fork_point: 30 - depth }])
     await stage.expectFresh(alpha)
   })
 }

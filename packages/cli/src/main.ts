@@ -10,7 +10,7 @@ process.on('unhandledRejection', (error) => die(error))
 process.on('uncaughtException', (error) => die(error))
 
 try {
-  await createProgram().parseAsync()
+  await createProgram(process.env).parseAsync()
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.badInput
   else fail(error)

@@ -1,7 +1,16 @@
 import { Command } from 'commander'
 import { configCheck } from './commands/config-check.js'
+import { type ForksWords, forks } from './commands/forks.js'
 import { migrate } from './commands/migrate.js'
+import { type PauseWords, pause, resume } from './commands/pause.js'
 import { type RewindWords, rewind } from './commands/rewind.js'
+import {
+  type AuditWords,
+  rewindCancel,
+  rewindHistory,
+  rewindShow,
+  rewindStatus,
+} from './commands/rewind-audit.js'
 import { start } from './commands/start.js'
 import { type StatusWords, status } from './commands/status.js'
 import { worker } from './commands/worker.js'
@@ -9,65 +18,128 @@ import { EXIT_CODES_HELP } from './exit-codes.js'
 import type { GlobalWords } from './session.js'
 
 /** The words of the command line; what they do is in `commands/`. */
-export function createProgram(): Command {
+export function createProgram(env: NodeJS.ProcessEnv): Command {
   const program = new Command('lockstep')
     .description(
       'Indexes events of many chains into one PostgreSQL, and takes all of them back to one moment.',
     )
+    .option('-c, --config <file>', 'the config file', env.LOCKSTEP_CONFIG ?? 'config/chains.yaml')
+    .option(
+      '--log-level <level>',
+      'trace, debug, info, warn, error, fatal or silent',
+      env.LOCKSTEP_LOG_LEVEL ?? 'info',
+    )
+    .option(
+      '--log-format <format>',
+      'pretty, json, or auto: pretty at a terminal',
+      env.LOCKSTEP_LOG_FORMAT ?? 'auto',
+    )
+    .configureHelp({ showGlobalOptions: true })
     .addHelpText('after', `${GETTING_STARTED}\n${EXIT_CODES_HELP}`)
     .showHelpAfterError('(lockstep --help explains the commands)')
     .exitOverride()
-  add(program.command('start'))
+  addRunning(program)
+  addRewind(program)
+  addWatching(program)
+  addSetup(program)
+  return program
+}
+
+function addRunning(program: Command): void {
+  program
+    .command('start')
     .description(
       'index all chains of the config on this machine: migrates, runs one worker process per chain, until Ctrl-C',
     )
     .addHelpText('after', START)
     .action((_words, command: Command) => start(command.optsWithGlobals<GlobalWords>()))
-  add(program.command('worker <chain>'))
+  program
+    .command('worker <chain>')
     .description('follow one chain in this process, on any machine that reaches the database')
     .action((chain: string, _words, command: Command) =>
       worker(chain, command.optsWithGlobals<GlobalWords>()),
     )
-  add(program.command('rewind'))
+  program
+    .command('pause')
+    .description('hold all fetching and writing, until "lockstep resume"')
+    .option('--reason <text>', 'why: shown by status')
+    .action((_words, command: Command) => pause(command.optsWithGlobals<PauseWords>()))
+  program
+    .command('resume')
+    .description('end a pause; during a rewind everybody goes on when it is done')
+    .action((_words, command: Command) => resume(command.optsWithGlobals<GlobalWords>()))
+}
+
+function addRewind(program: Command): void {
+  const group = program
+    .command('rewind')
     .description('take every chain back to one moment, then let them go on')
-    .requiredOption('--to <when>', 'the moment: what has a later block time goes, on every chain')
+    .option('--to <when>', 'the moment: what has a later block time goes, on every chain')
     .option('--yes', 'do not ask')
     .option('--dry-run', 'print the plan and change nothing')
+    .option('--hold', 'stay paused when all chains are back, until "lockstep resume"')
+    .option(
+      '--force <blocker>',
+      'go on in spite of a blocker of the plan; may be repeated',
+      (each: string, all: string[]) => [...all, each],
+      [],
+    )
     .option('--detach', 'do not follow the rewind to its end')
     .option('--reason <text>', 'why: kept in the audit')
     .option('--json', 'one JSON document instead of text')
     .addHelpText('after', REWIND)
     .action((_words, command: Command) => rewind(command.optsWithGlobals<RewindWords>()))
-  add(program.command('status'))
+  group
+    .command('cancel')
+    .description('take a rewind back, while no chain has removed anything')
+    .action((_words, command: Command) => rewindCancel(command.optsWithGlobals<GlobalWords>()))
+  group
+    .command('status')
+    .description('the running rewind: which chains are back, whom it waits for and why')
+    .action((_words, command: Command) => rewindStatus(command.optsWithGlobals<AuditWords>()))
+  group
+    .command('history')
+    .description('earlier rewinds, newest first')
+    .option('--limit <n>', 'how many', '20')
+    .action((_words, command: Command) =>
+      rewindHistory(command.optsWithGlobals<AuditWords & { limit: string }>()),
+    )
+  group
+    .command('show <id>')
+    .description('one rewind: who, why, when, and what each chain removed; the beginning of its id is enough')
+    .action((id: string, _words, command: Command) => rewindShow(id, command.optsWithGlobals<AuditWords>()))
+}
+
+function addWatching(program: Command): void {
+  program
+    .command('status')
     .description('each chain: phase, checkpoint, head, lag, rates; a running rewind and whom it waits for')
     .option('--watch', 'again each second, until Ctrl-C')
     .option('--json', 'one JSON document (with --watch one a line)')
     .action((_words, command: Command) => status(command.optsWithGlobals<StatusWords>()))
-  add(program.command('migrate'))
+  program
+    .command('forks')
+    .description('rollbacks of chains after forks, newest first')
+    .option('--chain <chain>', 'of this chain only')
+    .option('--limit <n>', 'how many', '20')
+    .option('--json', 'one JSON document instead of text')
+    .action((_words, command: Command) => forks(command.optsWithGlobals<ForksWords>()))
+}
+
+function addSetup(program: Command): void {
+  program
+    .command('migrate')
     .description(
       'create or upgrade the tables, and make room for the chains of the config; needs the role that owns them',
     )
     .action((_words, command: Command) => migrate(command.optsWithGlobals<GlobalWords>()))
-  const config = program.command('config').description('the config file')
-  add(config.command('check'))
+  program
+    .command('config')
+    .description('the config file')
+    .command('check')
     .description('list every mistake in the config, or print what was understood; makes no connection')
     .action((_words, command: Command) => configCheck(command.optsWithGlobals<GlobalWords>()))
-  return program
 }
-
-const add = (command: Command): Command =>
-  command
-    .option('-c, --config <file>', 'the config file', process.env.LOCKSTEP_CONFIG ?? 'config/chains.yaml')
-    .option(
-      '--log-level <level>',
-      'trace, debug, info, warn, error, fatal or silent',
-      process.env.LOCKSTEP_LOG_LEVEL ?? 'info',
-    )
-    .option(
-      '--log-format <format>',
-      'pretty, json, or auto: pretty at a terminal',
-      process.env.LOCKSTEP_LOG_FORMAT ?? 'auto',
-    )
 
 const GETTING_STARTED = `
 Getting started:
@@ -78,7 +150,7 @@ Getting started:
      and see first what that would do                 lockstep rewind --to -2h --dry-run
 
   Without DATABASE_URL an embedded PostgreSQL is used; its data stay in .lockstep/pg.
-  Tables are in the schema "lockstep": select * from lockstep.event limit 10;
+  Query it through the views: select * from indexed.events order by block_time desc limit 10;
 
 Environment: LOCKSTEP_CONFIG, LOCKSTEP_LOG_LEVEL and LOCKSTEP_LOG_FORMAT stand for the options of those names.`
 
@@ -96,4 +168,9 @@ When is one of:
 
 Blocks with a time after that moment go, with all that came from them; those at it stay. Meanwhile no chain fetches or
 writes. When all chains are back, they index again from there to their heads. Interrupting this command after the
-request does not stop the rewind.`
+request does not stop the rewind.
+
+Blockers are named in the plan, and each asks for its own --force (or --force <chain>:<blocker>):
+  no-worker   nobody would index again what goes
+  refetch     the chain's node cannot serve again what goes
+  fork        the chain's node does not agree with what is stored`

@@ -1,12 +1,14 @@
 import type { ChainKey, TimeUs } from '@lockstep/domain'
 import { type CarryOutOptions, carryOutFreeChains } from '@lockstep/rewind'
 import {
+  type ChainStatus,
   type Database,
   type Listener,
   type RewindChainRecord,
   readRewind,
   readRewindChains,
   readRewindState,
+  readStatus,
 } from '@lockstep/store'
 
 /** A running rewind as it is now. */
@@ -14,8 +16,10 @@ export interface RewindProgress {
   readonly rewindId: string
   readonly timestamp: TimeUs
   readonly done: readonly RewindChainRecord[]
-  readonly waitingFor: readonly ChainKey[]
+  readonly waitingFor: readonly { readonly chain: ChainKey; readonly why: string }[]
   readonly finished: boolean
+  /** Somebody took it back. */
+  readonly cancelled: boolean
 }
 
 export interface FollowOptions {
@@ -51,15 +55,21 @@ async function readProgress(db: Database, rewindId: string): Promise<RewindProgr
   return db.transaction(async (tx) => {
     const rewind = await readRewind(tx, rewindId)
     const state = await readRewindState(tx)
-    const waitingFor = state.waitingFor.filter((row) => row.rewindId === rewindId).map((row) => row.chain)
-    const waiting = new Set(waitingFor)
-    const done = (await readRewindChains(tx, rewindId)).filter((record) => !waiting.has(record.chain))
+    const waiting = state.waitingFor.filter((row) => row.rewindId === rewindId).map((row) => row.chain)
+    const status = new Map((await readStatus(tx)).map((each) => [each.chain, each]))
+    const done = (await readRewindChains(tx, rewindId)).filter((record) => !waiting.includes(record.chain))
     return {
       rewindId,
       timestamp: rewind?.timestamp ?? (0n as TimeUs),
       done,
-      waitingFor,
-      finished: rewind === null || rewind.finishedAt !== null,
+      waitingFor: waiting.map((chain) => ({ chain, why: whyWaiting(status.get(chain)) })),
+      finished: rewind === null || rewind.finishedAt !== null || rewind.cancelledAt !== null,
+      cancelled: rewind?.cancelledAt != null,
     }
   })
+}
+
+function whyWaiting(status: ChainStatus | undefined): string {
+  if (status === undefined || status.worker === null) return 'no worker; carried out from here'
+  return status.phase === 'rewinding' ? 'its worker removes' : 'its worker has not begun'
 }

@@ -1,6 +1,8 @@
 export { type CoordinateOptions, coordinate } from './coordinate.js'
 export { type ChainView, describeChain, readStatusView, type StatusView } from './describe-status.js'
+export { type BlockerName, findBlockers, type PlanBlocker } from './find-blockers.js'
 export { type FollowOptions, followRewind, type RewindProgress } from './follow-rewind.js'
+export { type RewindHistory, readForks, readHistory, readOneRewind } from './history.js'
 export {
   type ChainPlan,
   leaveCutHints,

@@ -9,9 +9,11 @@ import {
   readChains,
   readCheckpoint,
   readFrom,
+  readRemovalRate,
   readRewindState,
   readStatus,
 } from '@lockstep/store'
+import { findBlockers, type PlanBlocker } from './find-blockers.js'
 
 /** What a rewind would do to one chain. */
 export interface ChainPlan {
@@ -25,11 +27,14 @@ export interface ChainPlan {
   readonly events: number
   /** Null: nobody works for it; the rewind is carried out by the coordinator or by the command. */
   readonly worker: string | null
+  readonly blockers: readonly PlanBlocker[]
 }
 
 export interface RewindPlan {
   readonly timestamp: TimeUs
   readonly chains: readonly ChainPlan[]
+  /** How long the removal takes at the rates of earlier rewinds, all chains at once; null: none was measured yet. */
+  readonly removalSeconds: number | null
 }
 
 export interface PlanOptions {
@@ -47,7 +52,14 @@ export async function planRewind(db: Database, timestamp: TimeUs, options: PlanO
   const chains = await Promise.all(
     registered.map(({ chain }) => planChain(db, chain, timestamp, workers.get(chain) ?? null, options)),
   )
-  return { timestamp, chains }
+  return { timestamp, chains, removalSeconds: await estimateRemoval(db, chains) }
+}
+
+/** Chains go back at the same time, so the one with the most rows decides. */
+async function estimateRemoval(db: Database, chains: readonly ChainPlan[]): Promise<number | null> {
+  const most = Math.max(0, ...chains.map(({ blocks, events }) => blocks + events))
+  const rate = await db.transaction(readRemovalRate)
+  return rate === null ? null : most / rate
 }
 
 async function planChain(
@@ -66,12 +78,12 @@ async function planChain(
     }
   })
   const source = options.sourceOf(chain)
-  const cut = await findCut(
-    db,
-    { chain, from, cutHint: null, timestamp },
-    { source, timeoutMs: options.timeoutMs },
-  )
-  return { chain, checkpoint, from, cut, ...counts, worker }
+  const { timeoutMs } = options
+  const [cut, blockers] = await Promise.all([
+    findCut(db, { chain, from, cutHint: null, timestamp }, { source, timeoutMs }),
+    findBlockers({ chain, checkpoint, from, worker, source, timeoutMs }),
+  ])
+  return { chain, checkpoint, from, cut, ...counts, worker, blockers }
 }
 
 /** Leaves what the plan's search found for the workers, whose own nodes may not answer. */

@@ -19,6 +19,8 @@ export interface SuperviseOptions {
   readonly logger: Logger
   /** How long a worker may take to finish its batch and leave. */
   readonly graceMs: number
+  /** Aborts where workers are ended at once: whoever aborts it may be gone in the next moment. */
+  readonly now: AbortSignal
 }
 
 const FIRST_DELAY_MS = 500
@@ -42,7 +44,7 @@ export async function superviseWorker(
     const holder = randomUUID()
     const child = startProcess(chain, holder, options.command)
     logger.info({ workerPid: child.pid ?? null }, 'worker was started')
-    const end = await whenEnded(child, options.graceMs, stop)
+    const end = await whenEnded(child, options, stop)
     await releaseLeases(options.db, holder, logger)
     if (stop.aborted) {
       logger.info({ ...end }, 'worker was stopped')
@@ -70,18 +72,25 @@ interface ProcessEnd {
   readonly reason: string | null
 }
 
-function whenEnded(child: ChildProcess, graceMs: number, stop: AbortSignal): Promise<ProcessEnd> {
+function whenEnded(
+  child: ChildProcess,
+  { graceMs, now }: SuperviseOptions,
+  stop: AbortSignal,
+): Promise<ProcessEnd> {
   return new Promise((resolve) => {
-    let kill: NodeJS.Timeout | undefined
+    let timer: NodeJS.Timeout | undefined
+    const kill = (): void => void child.kill('SIGKILL')
     const end = (): void => {
       child.kill('SIGTERM')
-      kill = setTimeout(() => child.kill('SIGKILL'), graceMs)
+      timer = setTimeout(kill, graceMs)
     }
     const done = (code: number | null, signal: string | null, reason: string | null): void => {
-      clearTimeout(kill)
+      clearTimeout(timer)
       stop.removeEventListener('abort', end)
+      now.removeEventListener('abort', kill)
       resolve({ code, signal, reason })
     }
+    now.addEventListener('abort', kill, { once: true })
     child.once('exit', (code, signal) => done(code, signal, null))
     child.once('error', (error) => done(null, null, describeError(error))) // could not be started at all
     if (stop.aborted) end()

@@ -228,3 +228,16 @@ export async function readRollbacks(
     rolledBackAt: row.rolled_back_at,
   }))
 }
+
+/** Rows removed per second in earlier rewinds and rollbacks that removed enough to tell; null: none did. */
+export async function readRemovalRate(tx: Tx): Promise<number | null> {
+  const { rows } = await tx.query<{ rate: number | null }>(
+    `select (sum(removed) / nullif(sum(seconds), 0))::float8 as rate from (
+       (select blocks_removed + events_removed as removed, seconds from rewind_chain
+         where blocks_removed + events_removed > 100 order by finished_at desc limit 20)
+       union all
+       (select blocks_removed + events_removed, seconds from rollback
+         where blocks_removed + events_removed > 100 order by id desc limit 20)) recent`,
+  )
+  return rows[0]?.rate ?? null
+}

@@ -8,6 +8,7 @@ export {
   type RewindChainRecord,
   type RewindRecord,
   type RollbackRecord,
+  readRemovalRate,
   readRewind,
   readRewindChains,
   readRewinds,

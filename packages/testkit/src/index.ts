@@ -5,6 +5,7 @@ export {
   type CometEventScript,
   type CometOverride,
   type CometTxScript,
+  cosmosChainOptions,
   findCometBft,
   loadRecordedCometChain,
   SimulatedCometChain,

@@ -7,18 +7,31 @@ import {
   type RewindProgress,
   resolveMoment,
 } from '@lockstep/coordinator'
-import { BadInputError, formatTimeShort, parseMoment, RequestRefusedError } from '@lockstep/domain'
+import {
+  BadInputError,
+  formatTimeShort,
+  type Moment,
+  parseMoment,
+  RequestRefusedError,
+} from '@lockstep/domain'
 import { type RequestAnswer, requestRewind } from '@lockstep/rewind'
 import { Listener } from '@lockstep/store'
 import { EXIT } from '../exit-codes.js'
-import { formatChainDone, formatPlan, planJson, progressJson } from '../print/rewind.js'
+import { faultFromEnvironment } from '../faults.js'
+import { FollowView } from '../print/follow-view.js'
+import { formatBlockers, formatPlan, formatSummary, planJson, progressJson } from '../print/rewind.js'
 import { type GlobalWords, openLogger, type Session, whoAmI, withSession } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
 
+/** How often the follower looks, where no notification comes. */
+const FOLLOW_MS = 500
+
 export interface RewindWords extends GlobalWords {
-  readonly to: string
+  readonly to?: string
   readonly yes?: boolean
   readonly dryRun?: boolean
+  readonly hold?: boolean
+  readonly force: readonly string[]
   readonly detach?: boolean
   readonly json?: boolean
   readonly reason?: string
@@ -26,22 +39,48 @@ export interface RewindWords extends GlobalWords {
 
 /** `lockstep rewind --to <when>`: plan, question, request, and following to the end. */
 export async function rewind(words: RewindWords): Promise<void> {
-  const moment = parseMoment(words.to)
-  if (words.json && !words.yes && !words.dryRun) {
-    throw new BadInputError(
-      'With --json nobody can be asked.',
-      'Add --yes to rewind without a question, or --dry-run to see the plan.',
-    )
-  }
+  const moment = momentOf(words)
   await withSession(words, openLogger(words, process.stderr), async (session) => {
     const { options, db, sourceOf } = session
     const timestamp = await resolveMoment(db, moment, sourceOf)
     const plan = await planRewind(db, timestamp, { sourceOf, timeoutMs: options.rewind.searchTimeoutMs })
     if (words.dryRun) return print(words, formatPlan(plan), { plan: planJson(plan) })
     if (!words.json) process.stdout.write(`${formatPlan(plan)}\n\n`)
+    refuseBlockers(plan, words.force)
     if (!words.yes) await ask(plan)
     await carryThrough(words, session, plan)
   })
+}
+
+/** What can be told wrong from the words alone, before any connection. */
+function momentOf(words: RewindWords): Moment {
+  if (words.to === undefined) {
+    throw new BadInputError(
+      'A rewind needs the moment to go back to.',
+      'Give it with --to: a time with its zone, -2h, <chain>:<height> … ("lockstep rewind --help" lists the forms).',
+    )
+  }
+  if (words.json && !words.yes && !words.dryRun) {
+    throw new BadInputError(
+      'With --json nobody can be asked.',
+      'Add --yes to rewind without a question, or --dry-run to see the plan.',
+    )
+  }
+  return parseMoment(words.to)
+}
+
+/** Each blocker asks for its own `--force`, so that nobody waves through what was not read. */
+function refuseBlockers(plan: RewindPlan, forced: readonly string[]): void {
+  const open = plan.chains
+    .flatMap((chain) => chain.blockers)
+    .filter(({ chain, name }) => !forced.includes(name) && !forced.includes(`${chain}:${name}`))
+  if (open.length === 0) return
+  const names = [...new Set(open.map(({ name }) => `--force ${name}`))]
+  throw new RequestRefusedError(
+    `Not rewound: ${open.map(({ chain, because }) => `${chain}: ${because}`).join('; ')}.`,
+    `Nothing was changed. Mend it, or go on all the same with ${names.join(' ')}.`,
+    { blockers: open.map(({ chain, name }) => `${chain}:${name}`).join(' ') },
+  )
 }
 
 async function carryThrough(words: RewindWords, session: Session, plan: RewindPlan): Promise<void> {
@@ -50,25 +89,25 @@ async function carryThrough(words: RewindWords, session: Session, plan: RewindPl
     if (!words.json) process.stdout.write(`${line}\n`)
   }
   const answer = await requestRewind(db, {
-    request: { timestamp: plan.timestamp, reason: words.reason ?? null, who: whoAmI() },
-    onWait: (blockers) =>
-      say(
-        `Waiting for writes in flight: ${blockers.map((each) => `${each.holder} (${each.transactionSeconds.toFixed(1)} s)`).join(', ')}`,
-      ),
+    request: {
+      timestamp: plan.timestamp,
+      reason: words.reason ?? null,
+      who: whoAmI(),
+      hold: words.hold ?? false,
+    },
+    onWait: (blockers) => say(formatBlockers(blockers)),
+    onStep: faultFromEnvironment(process.env),
   })
   say(
     `Rewind ${answer.rewindId} to ${formatTimeShort(answer.timestamp)} was ${answer.outcome}: all chains pause.`,
   )
   await leaveCutHints(db, plan)
-  if (words.detach)
-    return print(words, 'It goes on by itself. See "lockstep status".', {
-      plan: planJson(plan),
-      rewind: answerJson(answer),
-    })
-  const end = await follow(session, answer, say)
+  const asked = { plan: planJson(plan), rewind: answerJson(answer) }
+  if (words.detach) return print(words, 'It goes on by itself. See "lockstep rewind status".', asked)
+  const end = await follow(session, answer, words.json ? null : new FollowView(process.stdout, plan))
   if (end === null) return
-  print(words, 'All chains are back; fetching goes on.', {
-    plan: planJson(plan),
+  print(words, formatSummary(end, words.hold ?? false), {
+    ...asked,
     rewind: { outcome: answer.outcome, ...(progressJson(end) as object) },
   })
 }
@@ -77,45 +116,39 @@ async function carryThrough(words: RewindWords, session: Session, plan: RewindPl
 async function follow(
   session: Session,
   answer: RequestAnswer,
-  say: (line: string) => void,
+  view: FollowView | null,
 ): Promise<RewindProgress | null> {
   const { options, db, logger, sourceOf } = session
   const listener = Listener.open(db)
   const { stop, dispose } = listenForStop(() => {})
-  const told = new Map<string, string>()
+  const carryOut = {
+    leaseMs: options.lease.timeMs,
+    timeoutMs: options.rewind.searchTimeoutMs,
+    sourceOf,
+    logger,
+    onStep: faultFromEnvironment(process.env),
+    signal: stop,
+  }
   try {
+    const onProgress = (progress: RewindProgress): void => view?.show(progress)
     return await followRewind(db, answer.rewindId, {
       listener,
-      pollMs: options.rewind.pollMs,
-      carryOut: {
-        leaseMs: options.lease.timeMs,
-        timeoutMs: options.rewind.searchTimeoutMs,
-        sourceOf,
-        logger,
-        signal: stop,
-      },
-      onProgress: (progress) => tell(progress, told, say),
+      pollMs: FOLLOW_MS,
+      carryOut,
+      onProgress,
       signal: stop,
     })
   } catch (error) {
     if (!stop.aborted) throw error
-    say(`Not followed any more; rewind ${answer.rewindId} goes on by itself. See "lockstep status".`)
+    process.stderr.write(
+      `Not followed any more; rewind ${answer.rewindId} goes on by itself. Look at it with "lockstep rewind status".\n`,
+    )
     process.exitCode = EXIT.interrupted
     return null
   } finally {
+    view?.close()
     dispose()
     await listener.close()
-  }
-}
-
-/** Each chain once, when it is back (and again where a deepening made it go further). */
-function tell(progress: RewindProgress, told: Map<string, string>, say: (line: string) => void): void {
-  for (const record of progress.done) {
-    const line = formatChainDone(record)
-    if (told.get(record.chain) === line) continue
-    told.set(record.chain, line)
-    const rest = progress.waitingFor.length === 0 ? '' : ` (waiting for ${progress.waitingFor.join(', ')})`
-    say(`${line}${rest}`)
   }
 }
 

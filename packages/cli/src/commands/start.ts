@@ -52,8 +52,10 @@ async function runAll(
   db: Database,
   logger: Logger,
 ): Promise<void> {
-  const { stop, dispose } = listenForStop((signal) =>
-    logger.info({ signal }, 'stop was asked for; workers finish their batch'),
+  const now = new AbortController()
+  const { stop, dispose } = listenForStop(
+    (signal) => logger.info({ signal }, 'stop was asked for; workers finish their batch'),
+    () => now.abort(), // a worker that hangs would outlive us
   )
   const listener = Listener.open(db)
   const command = {
@@ -74,7 +76,7 @@ async function runAll(
   try {
     await Promise.all([
       ...options.chains.map(({ chain }) =>
-        superviseWorker(chain, { command, db, logger, graceMs: GRACE_MS }, stop),
+        superviseWorker(chain, { command, db, logger, graceMs: GRACE_MS, now: now.signal }, stop),
       ),
       coordinate(
         {

@@ -1,10 +1,9 @@
-import { kill } from 'node:process'
 import type { ChainOptions, LockstepOptions } from '@lockstep/config'
 import { BadInputError, LockstepError, SchemaVersionError } from '@lockstep/domain'
-import type { RewindStep, StepHook } from '@lockstep/rewind'
 import { checkSchema, type Database, Listener, readChain } from '@lockstep/store'
 import type { Logger } from '@lockstep/telemetry'
 import { createSource, runChainWorker } from '@lockstep/worker'
+import { faultFromEnvironment } from '../faults.js'
 import { databaseUrl, type GlobalWords, openDatabase, openLogger, readConfig } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
 
@@ -75,16 +74,4 @@ async function checkRegistered(db: Database, { chain }: ChainOptions): Promise<v
     `chain ${chain} has no room in them yet.`,
     'Run "lockstep migrate" with the role that owns the tables, or "lockstep start".',
   )
-}
-
-/**
- * For tests of crashes: `LOCKSTEP_FAULT=kill@chain.removed` ends this process as kill -9 does when it reaches that
- * step, `stop@…` freezes it.
- */
-function faultFromEnvironment(env: NodeJS.ProcessEnv): StepHook {
-  const [fault, at] = (env.LOCKSTEP_FAULT ?? '').split('@')
-  return (step: RewindStep) => {
-    if (step !== at) return
-    kill(process.pid, fault === 'stop' ? 'SIGSTOP' : 'SIGKILL')
-  }
 }

@@ -1,32 +1,64 @@
 import type { ChainPlan, RewindPlan, RewindProgress } from '@lockstep/coordinator'
-import { formatTime, formatTimeShort } from '@lockstep/domain'
-import type { Checkpoint, RewindChainRecord } from '@lockstep/store'
-import { formatTable, orDash } from './table.js'
-
-const NUMBERS = new Set([1, 2, 3, 4, 5])
+import { formatTime, formatTimeShort, shortHash } from '@lockstep/domain'
+import type { Blocker, Checkpoint, RewindChainRecord } from '@lockstep/store'
+import { formatSeconds, formatTable } from './table.js'
 
 export function formatPlan(plan: RewindPlan): string {
-  const rows = plan.chains.map((chain) => [
-    chain.chain,
-    orDash(chain.checkpoint?.height ?? null),
-    orDash(chain.from),
-    describeCut(chain),
-    String(chain.blocks),
-    String(chain.events),
-    chain.worker === null ? 'none: carried out by the coordinator or by this command' : 'running',
+  const rows = plan.chains.map((each) => [
+    each.chain,
+    describeBlock(each.checkpoint),
+    describeCut(each),
+    String(each.blocks),
+    String(each.events),
+    each.worker === null ? 'none' : 'running',
   ])
-  const header = ['CHAIN', 'CHECKPOINT', 'FROM', 'CUT', 'BLOCKS', 'EVENTS', 'WORKER']
-  return `Rewind to ${formatTimeShort(plan.timestamp)}: blocks after it go, and all that came from them.\n\n${formatTable(header, rows, NUMBERS)}`
+  const header = ['CHAIN', 'FROM CHECKPOINT', 'BACK TO', 'BLOCKS', 'EVENTS', 'WORKER']
+  const blockers = plan.chains.flatMap((each) => each.blockers)
+  return [
+    `Rewind to ${formatTimeShort(plan.timestamp)}: blocks after it go, and all that came from them.`,
+    '',
+    formatTable(header, rows, new Set([3, 4])),
+    '',
+    estimate(plan),
+    ...blockers.map(({ chain, name, because }) => `Blocker ${name}: ${chain}: ${because}`),
+  ].join('\n')
+}
+
+function estimate({ removalSeconds }: RewindPlan): string {
+  if (removalSeconds === null)
+    return 'How long removing takes is not known yet: nothing of size was removed before.'
+  return `Removing takes about ${removalSeconds < 1 ? 'less than 1s' : formatSeconds(removalSeconds)}, by the rates of earlier rewinds.`
+}
+
+/** `19000123 0x3fa9…  2026-03-01T12:00:11Z` */
+function describeBlock(block: Checkpoint | null): string {
+  return block === null
+    ? '(nothing stored)'
+    : `${block.height}  ${shortHash(block.hash)}  ${formatTimeShort(block.time)}`
+}
+
+/** The writers that a request waits for. */
+export const formatBlockers = (blockers: readonly Blocker[]): string =>
+  `Waiting for writes in flight: ${blockers.map((each) => `${each.holder} (${each.transactionSeconds.toFixed(1)} s${each.ended ? ', ended' : ''})`).join(', ')}`
+
+/** What a follower says at the end. */
+export function formatSummary(end: RewindProgress, hold: boolean): string {
+  if (end.cancelled) return 'The rewind was cancelled: nothing was removed.'
+  const events = end.done.reduce((sum, { removed }) => sum + removed.events, 0)
+  const blocks = end.done.reduce((sum, { removed }) => sum + removed.blocks, 0)
+  const next = hold ? 'Everything stays paused until "lockstep resume".' : 'Fetching goes on.'
+  return `All ${end.done.length} chains are back: ${blocks} blocks and ${events} events were removed. ${next}`
 }
 
 function describeCut(plan: ChainPlan): string {
   if (plan.from === null) return 'nothing goes'
-  return plan.cut.checkpoint === null ? 'before the start' : String(plan.cut.checkpoint.height)
+  return plan.cut.checkpoint === null ? 'before the start' : describeBlock(plan.cut.checkpoint)
 }
 
 export const planJson = (plan: RewindPlan): unknown => ({
   timestamp: formatTime(plan.timestamp),
-  chains: plan.chains.map(({ chain, checkpoint, from, cut, blocks, events, worker }) => ({
+  removalSeconds: plan.removalSeconds,
+  chains: plan.chains.map(({ chain, checkpoint, from, cut, blocks, events, worker, blockers }) => ({
     chain,
     checkpoint: checkpointJson(checkpoint),
     from,
@@ -36,6 +68,7 @@ export const planJson = (plan: RewindPlan): unknown => ({
     blocks,
     events,
     worker,
+    blockers,
   })),
 })
 

@@ -66,7 +66,7 @@ export class JsonRpcServer {
   httpRequests = 0
   /** Each answer waits this long. */
   latencyMs = 0
-  /** A batch of more calls gets HTTP 413. */
+  /** A batch of more calls gets HTTP 413; 0: every batch, also of one call. */
   batchMax = Number.POSITIVE_INFINITY
   /** Decides for each HTTP request whether it fails, after `failNext` had its turn; null: it is answered. */
   disturb: (calls: readonly RpcCall[]) => HttpFault | null = () => null
@@ -133,7 +133,7 @@ export class JsonRpcServer {
       const calls = items.map(callOf)
       this.#record(calls)
       if (this.latencyMs > 0) await sleep(this.latencyMs)
-      const fault = this.#faultFor(calls)
+      const fault = this.#faultFor(calls, Array.isArray(parsed))
       if (fault !== null) return applyFault(fault, parsed, request, response)
       const answers = await Promise.all(items.map((item) => this.#answer(item)))
       const broken = answers.find((answer) => answer instanceof HttpFailure)
@@ -149,14 +149,14 @@ export class JsonRpcServer {
     if (this.calls.length > REQUESTS_KEPT_MAX) this.calls.splice(0, this.calls.length - REQUESTS_KEPT_MAX)
   }
 
-  #faultFor(calls: readonly RpcCall[]): HttpFault | null {
+  #faultFor(calls: readonly RpcCall[], isBatch: boolean): HttpFault | null {
     const next = this.#faults[0]
     if (next !== undefined) {
       next.left -= 1
       if (next.left <= 0) this.#faults.shift()
       return next.fault
     }
-    if (calls.length > this.batchMax)
+    if (isBatch && calls.length > this.batchMax)
       return { kind: 'status', status: 413, body: '<html>413 Too Large</html>' }
     return this.disturb(calls)
   }
