@@ -6,12 +6,14 @@
  */
 import type { RewindStep } from '@lockstep/rewind'
 import { type Program, waitUntil } from '@lockstep/testkit'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Project } from './kit/project.js'
 import { type StaticChains, startStaticChains } from './kit/static-chains.js'
 
 let world: StaticChains
 let project: Project
+/** The workers of the chains that nothing happens to. */
+let others: Program[]
 
 beforeAll(async () => {
   world = await startStaticChains()
@@ -22,11 +24,14 @@ beforeAll(async () => {
     },
   })
   await project.succeed(['migrate'])
-  const first = await Promise.all(['alpha', 'beta', 'gamma'].map((chain) => project.worker(chain)))
+  others = await Promise.all(['beta', 'gamma'].map((chain) => project.worker(chain)))
+  const alpha = await project.worker('alpha')
   await project.reached(world.heads)
   await project.indexAfresh()
-  await first[0]?.stop()
+  await alpha.stop()
 })
+
+afterEach(() => project.stopAll(others))
 
 afterAll(async () => {
   await project?.close()

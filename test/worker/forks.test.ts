@@ -9,6 +9,7 @@
 import { chainKey, height, timeFromSeconds } from '@lockstep/domain'
 import { addressOf, evmChainOptions, transferLog } from '@lockstep/testkit'
 import { afterEach, expect, test } from 'vitest'
+import { cosmosChainOptions } from '../../packages/testkit/src/comet/index.js'
 import { cometHeadOf, headOf, Scene, type Stage, TOKEN, transfer, transfers } from './scene.js'
 
 let scene = new Scene()

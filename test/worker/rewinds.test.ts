@@ -269,27 +269,29 @@ test('a rewind that comes between the discovery of a fork and its rollback wins,
   await stage.expectFresh(alpha)
 })
 
-for (const doing of ['fetching a block', 'asking for the head'] as const) {
-  test(`a node that hangs while ${doing} does not hold up a rewind: the chain goes back within its search time`, async () => {
-    const node = await scene.evm([
-      ...transfers(20),
-      ...Array.from({ length: 200 }, () => ({})),
-      ...transfers(10),
-    ])
+/** What the worker asks for while a node stops answering: by the first parameter of the call. */
+const HANGS: Readonly<Record<string, { readonly asked: string; readonly cause: 'extend' | 'fork' }>> = {
+  'the head': { asked: 'latest', cause: 'extend' },
+  'the next block': { asked: '0xe7', cause: 'extend' },
+  'the fork point': { asked: '0xe4', cause: 'fork' },
+}
+
+for (const [what, { asked, cause }] of Object.entries(HANGS)) {
+  test(`a node that hangs when asked for ${what} does not hold up a rewind`, async () => {
+    const node = await scene.evm([...transfers(20), ...Array.from({ length: 200 }, () => ({})), ...transfers(10)])
     node.chain.finalizedDepth = 5
     const alpha = evmChainOptions({ rpc: [node.url], pollMs: 30 })
     const stage = await scene.deploy(alpha)
     stage.work(alpha, { searchTimeoutMs: 500 })
     await stage.untilAt('alpha', headOf(node))
-    let hung = 0
+    let hung = false
     node.disturb = (calls) => {
-      const latest = calls.some(({ params }) => (params as unknown[])[0] === 'latest')
-      if (hung === 0 && latest !== (doing === 'asking for the head')) return null
-      hung += 1
-      return { kind: 'hang' }
+      hung ||= calls.some(({ params }) => (params as unknown[])[0] === asked)
+      return hung ? { kind: 'hang' } : null
     }
-    node.extend(transfers(1, 99))
-    await stage.until('the node to hang', async () => hung > 0)
+    if (cause === 'extend') node.extend(transfers(1, 99))
+    else node.fork(4, transfers(5, 99))
+    await stage.until('the node to hang', async () => hung)
     await stage.rewind(at(120)) // between stored blocks: the exact cut would have to be asked for
     await stage.untilReleased(10_000) // a request to the node would end by itself only after 20 s
     expect(await audit(stage)).toMatchObject([{ chain: 'alpha', before: 230, from: 221, cut: 20 }])
@@ -299,6 +301,21 @@ for (const doing of ['fetching a block', 'asking for the head'] as const) {
     await stage.expectFresh(alpha)
   })
 }
+
+test('a chain that rests between two polls finds a rewind whose notification never came', async () => {
+  const node = await scene.evm(transfers(50))
+  const alpha = evmChainOptions({ rpc: [node.url], pollMs: 600_000 })
+  const stage = await scene.deploy(alpha)
+  const worker = stage.work(alpha, { leaseMs: 600_000 })
+  await stage.untilAt('alpha', headOf(node))
+  await stage.untilPhase('alpha', 'live')
+  // Behind a pooler a session may be another's by the next moment: it is there, and hears nothing.
+  await stage.list(`update pg_settings set setting = setting where false`)
+  await silenceListener(stage, worker.db.holder)
+  await stage.rewind(at(20))
+  await stage.untilReleased(20_000)
+  expect(await audit(stage)).toMatchObject([{ chain: 'alpha', before: 50, cut: 20 }])
+})
 
 test('a node that gives wrong headers during a rewind removes nothing more, and its cut is left again', async () => {
   const node = await scene.evm([

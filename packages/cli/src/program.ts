@@ -13,6 +13,7 @@ import {
 } from './commands/rewind-audit.js'
 import { start } from './commands/start.js'
 import { type StatusWords, status } from './commands/status.js'
+import { type DigestWords, digest, type VerifyWords, verify } from './commands/verify.js'
 import { worker } from './commands/worker.js'
 import { EXIT_CODES_HELP } from './exit-codes.js'
 import type { GlobalWords } from './session.js'
@@ -124,6 +125,23 @@ function addWatching(program: Command): void {
     .option('--limit <n>', 'how many', '20')
     .option('--json', 'one JSON document instead of text')
     .action((_words, command: Command) => forks(command.optsWithGlobals<ForksWords>()))
+  program
+    .command('verify')
+    .description('prove from the nodes that what is stored is what the chains say; exit code 1 where not')
+    .option('--chain <chain>', 'this chain only')
+    .option('--from <height>', 'from this height on (with --chain); default: the start')
+    .option('--json', 'one JSON document instead of text')
+    .action((_words, command: Command) => verify(command.optsWithGlobals<VerifyWords>()))
+  program
+    .command('digest')
+    .description('one number per chain and table: equal in two databases that hold the same')
+    .option('--chain <chain>', 'this chain only')
+    .option(
+      '--to <height or moment>',
+      'up to this height, or to a moment as "rewind --to" takes it; default: the checkpoint',
+    )
+    .option('--json', 'one JSON document instead of text')
+    .action((_words, command: Command) => digest(command.optsWithGlobals<DigestWords>()))
 }
 
 function addSetup(program: Command): void {

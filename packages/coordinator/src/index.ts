@@ -12,3 +12,9 @@ export {
 } from './plan-rewind.js'
 export { resolveMoment } from './resolve-moment.js'
 export { type SuperviseOptions, superviseWorker, type WorkerCommand } from './supervise.js'
+export {
+  type ChainVerification,
+  type VerifiedRange,
+  type VerifyOptions,
+  verifyChain,
+} from './verify-chain.js'

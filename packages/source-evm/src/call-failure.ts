@@ -57,6 +57,7 @@ function reasonOf(facts: FailureFacts, rpc: RpcRequestError | undefined, chain: 
   if (facts.tooLarge) return 'the answer was too large'
   if (rpc !== undefined) return `error ${rpc.code}: ${rpc.details}${withStatus(facts)}`
   if (facts.status !== null) return `HTTP ${facts.status}`
+  if (chain.at(-1) instanceof SyntaxError) return 'the answer was not JSON' // V8 would quote its beginning
   return describeError(chain.at(-1)) // the innermost: "connect ECONNREFUSED ...", where viem says "HTTP request failed"
 }
 

@@ -297,8 +297,9 @@ describe('secrets', () => {
       { kind: 'error', code: -32000, message: `bad key topsecretkey at ${url}` },
       { kind: 'status', status: 200, body: 'passw0rd-long topsecretkey' },
     ] as const) {
-      first.failNext(2, fault)
+      first.failNext(1, fault)
       const error = await failureOf(source.tip())
+      expect(error).toBeInstanceOf(RpcUnavailableError)
       const all = `${error.message} ${JSON.stringify(error)} ${error.stack} ${String(error.cause)}`
       expect(all).not.toMatch(/passw0rd|0123456789abcdef|topsecret/)
     }

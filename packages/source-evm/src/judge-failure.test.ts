@@ -73,3 +73,8 @@ test('our own words in the request do not count', async () => {
   const failure = await failureFor(-32603, 'internal error')
   expect(failure.facts.words).toBe('internal error')
 })
+
+test('a node that is behind is not asked for less, though it speaks of a limit', async () => {
+  const words = 'block range exceeds the limit: it extends beyond current head block'
+  expect(isRangeRefusal(await failureFor(-32602, words))).toBe(false)
+})

@@ -64,7 +64,10 @@ export class Database {
     this.#begin = [
       'begin isolation level read committed',
       `set local search_path to ${quoteIdent(settings.schema)}, pg_temp`,
+      // How values are written must not depend on what a role or a database has set.
       "set local time zone 'UTC'",
+      "set local datestyle to 'ISO, YMD'",
+      "set local bytea_output to 'hex'",
       `set local application_name to ${quoteText(applicationName(settings.holder))}`,
       `set local idle_in_transaction_session_timeout to ${settings.writeTimeoutMs}`,
       'select pg_backend_pid() as pid',

@@ -5,10 +5,10 @@ import {
   ConflictingObservationError,
   formatTime,
   type Height,
-  type Hex,
   type SourceBlock,
 } from '@lockstep/domain'
 import type { Tx } from './database.js'
+import { type EventRow, eventRows, OBSERVED, observedValues } from './event-rows.js'
 
 /** What one removal took away. Headers are not facts and not counted. */
 export interface Removed {
@@ -54,23 +54,11 @@ const EVENTS_PER_INSERT = 2000
  * @throws EventConflict, to be recorded outside the transaction by `recordConflict`
  */
 export async function insertEvents(tx: Tx, chain: ChainKey, blocks: readonly SourceBlock[]): Promise<void> {
-  const rows = blocks.flatMap((block) => block.events.map((event) => ({ ref: block.ref, event })))
+  const rows = eventRows(blocks)
   for (let start = 0; start < rows.length; start += EVENTS_PER_INSERT) {
     await insertEventRows(tx, chain, rows.slice(start, start + EVENTS_PER_INSERT))
   }
 }
-
-interface EventRow {
-  readonly ref: BlockRef
-  readonly event: SourceBlock['events'][number]
-}
-
-const OBSERVED = `
-  select $1::text as chain, * from unnest($2::bigint[], $3::int[], $4::int[], $5::bytea[], $6::bytea[],
-    $7::timestamptz[], $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::bytea[], $13::bytea[], $14::bytea[],
-    $15::bytea[], $16::bytea[], $17::text[])
-  as observed (height, tx_index, event_index, tx_hash, block_hash, block_time, contract, address, name, args,
-    topic0, topic1, topic2, topic3, data, undecoded)`
 
 const INSERT_EVENTS = `
   insert into event (chain, height, tx_index, event_index, tx_hash, block_hash, block_time, contract, address, name,
@@ -89,7 +77,7 @@ const CONFLICTS = `
   limit 1`
 
 async function insertEventRows(tx: Tx, chain: ChainKey, rows: readonly EventRow[]): Promise<void> {
-  const values = [chain, ...eventColumns(rows)]
+  const values = observedValues(chain, rows)
   const { rowCount } = await tx.query(INSERT_EVENTS, values)
   if (rowCount === rows.length) return
   const { rows: conflicts } = await tx.query<{ stored: ConflictSide; observed: ConflictSide }>(
@@ -97,29 +85,6 @@ async function insertEventRows(tx: Tx, chain: ChainKey, rows: readonly EventRow[
     values,
   )
   if (conflicts[0]) throw new EventConflict(chain, conflicts[0].stored, conflicts[0].observed)
-}
-
-function eventColumns(rows: readonly EventRow[]): unknown[] {
-  const topic = (index: number) =>
-    rows.map(({ event }) => {
-      const hex: Hex | undefined = event.raw.topics[index]
-      return hex === undefined ? null : bytesOf(hex)
-    })
-  return [
-    rows.map(({ ref }) => ref.height),
-    rows.map(({ event }) => event.txIndex),
-    rows.map(({ event }) => event.eventIndex),
-    rows.map(({ event }) => bytesOf(event.txHash)),
-    rows.map(({ ref }) => bytesOf(ref.hash)),
-    rows.map(({ ref }) => formatTime(ref.time)),
-    rows.map(({ event }) => event.contract),
-    rows.map(({ event }) => event.address),
-    rows.map(({ event }) => event.name),
-    rows.map(({ event }) => (event.args === null ? null : JSON.stringify(event.args))),
-    ...[0, 1, 2, 3].map(topic),
-    rows.map(({ event }) => bytesOf(event.raw.data)),
-    rows.map(({ event }) => event.undecoded),
-  ]
 }
 
 interface ConflictSide {

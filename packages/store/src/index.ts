@@ -33,6 +33,7 @@ export {
   readCheckpoint,
   setCheckpoint,
 } from './checkpoint.js'
+export { compareStored, type FactDifference, type StoredComparison } from './compare-stored.js'
 export {
   applicationName,
   Database,
@@ -42,6 +43,7 @@ export {
   type TransactionOptions,
   type Tx,
 } from './database.js'
+export { digestChain, type TableDigest } from './digest.js'
 export {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,

@@ -24,6 +24,7 @@ import {
 import { Backoff } from './backoff.js'
 import { checkForFork, resolveFork } from './fork.js'
 import { rangeWidthMax, takeBlock, takeRange } from './forward.js'
+import { rest, untilRewound } from './patience.js'
 import { PauseLog } from './pause-log.js'
 import { Progress } from './progress.js'
 import { waitForLease } from './wait-for-lease.js'
@@ -36,17 +37,14 @@ import type { WorkerOptions } from './worker-options.js'
  * @throws LeaseLostError where another process has taken the chain over: this one must not touch it any more
  */
 export async function runChainWorker(worker: WorkerOptions, stop: AbortSignal): Promise<void> {
-  const progress = new Progress(worker)
+  const keeper = await waitForLease(worker, stop)
+  if (keeper === null) return
+  const progress = new Progress(worker, keeper.lost) // only the holder of the lease speaks for the chain
   try {
-    const keeper = await waitForLease(worker, progress, stop)
-    if (keeper === null) return
-    try {
-      await new ChainFollower(worker, keeper, progress).run(stop)
-    } finally {
-      await keeper.close()
-    }
+    await new ChainFollower(worker, keeper, progress).run(stop)
   } finally {
     await progress.close()
+    await keeper.close()
   }
 }
 
@@ -54,6 +52,8 @@ class ChainFollower {
   readonly #backoff = new Backoff()
   readonly #pauseLog: PauseLog
   #writer: ChainWriter
+  /** Whether all nodes were asked once which chain they are of. */
+  #checked = false
   /** What the node last said; null: ask before anything else. */
   #tip: ChainTip | null = null
   /** Whether the checkpoint is known to be on the node's chain: false after a start, a rewind or a lost connection. */
@@ -121,21 +121,29 @@ class ChainFollower {
   /** No coordinator has come for the chains that have no worker: the waiting ones do it, from the database alone. */
   async #carryOutOthers(signal: AbortSignal): Promise<void> {
     const { db, lease, logger } = this.worker
-    await carryOutFreeChains(db, {
-      leaseMs: lease.timeMs,
-      sourceOf: () => null,
-      timeoutMs: 0,
-      logger,
-      signal,
-    })
+    try {
+      await carryOutFreeChains(db, {
+        leaseMs: lease.timeMs,
+        sourceOf: () => null,
+        timeoutMs: 0,
+        logger,
+        signal,
+      })
+    } catch (error) {
+      if (!(error instanceof LeaseLostError) || this.keeper.lost.aborted) throw error
+      logger.info({ err: error }, 'chain that was taken over was taken back by its worker')
+    }
   }
 
   async #follow(heard: number, signal: AbortSignal): Promise<void> {
-    const { worker, progress } = this
+    const { progress } = this
+    const worker = { ...this.worker, source: untilRewound(this.worker, heard) }
     const { options, source } = worker
+    if (!this.#checked) await source.check(signal)
+    this.#checked = true
     this.#tip ??= await source.tip(signal)
     progress.sawTip(this.#tip)
-    if (!this.#verified) return this.#verify(this.#tip, heard, signal)
+    if (!this.#verified) return this.#verify(worker, this.#tip, heard, signal)
     const step = nextStep({
       checkpoint: this.#writer.checkpoint?.height ?? null,
       startHeight: options.startHeight,
@@ -148,47 +156,44 @@ class ChainFollower {
       if (step.do === 'finish') progress.enter('finished', `block ${options.endHeight} is stored`)
       else progress.atHead(this.#tip, step.for)
       if ((await checkForFork(worker, this.#writer, this.#tip, signal)) === 'forked')
-        return this.#resolveFork(signal)
-      this.#tip = null
-      return worker.listener.wait(heard, options.pollMs, signal)
+        return this.#resolveFork(worker, heard, signal)
+      return this.#lookAgain(heard, signal)
     }
     progress.enter(step.do === 'range' ? 'backfill' : 'live')
     const taken =
       step.do === 'range'
-        ? await takeRange(worker, this.#writer, step, this.#tip, heard, signal)
-        : await takeBlock(worker, this.#writer, step.height, this.#tip, heard, signal)
-    if (taken.outcome === 'forked') return this.#resolveFork(signal)
+        ? await takeRange(worker, this.#writer, step, this.#tip, signal)
+        : await takeBlock(worker, this.#writer, step.height, this.#tip, signal)
+    if (taken.outcome === 'forked') return this.#resolveFork(worker, heard, signal)
     if (taken.outcome === 'not_there') return this.#lookAgain(heard, signal)
-    if (taken.outcome === 'interrupted') return
     this.#setWriter(taken.writer)
     progress.stored(taken)
   }
 
   /** Is the checkpoint still on the chain? Else the chain goes back, before anything is fetched. */
-  async #verify(tip: ChainTip, heard: number, signal: AbortSignal): Promise<void> {
-    const answer = await checkForFork(this.worker, this.#writer, tip, signal)
-    if (answer === 'forked') return this.#resolveFork(signal)
+  async #verify(worker: WorkerOptions, tip: ChainTip, heard: number, signal: AbortSignal): Promise<void> {
+    const answer = await checkForFork(worker, this.#writer, tip, signal)
+    if (answer === 'forked') return this.#resolveFork(worker, heard, signal)
     if (answer === 'agrees') {
       this.#verified = true
       return
     }
-    this.progress.enter(
-      'waiting',
+    this.progress.wait(
       `the node's head ${tip.head.height} is below the checkpoint ${this.#writer.checkpoint?.height}`,
     )
     await this.#lookAgain(heard, signal)
   }
 
-  async #resolveFork(signal: AbortSignal): Promise<void> {
-    const resolved = await resolveFork(this.worker, this.#writer, signal)
+  async #resolveFork(worker: WorkerOptions, heard: number, signal: AbortSignal): Promise<void> {
+    const resolved = await resolveFork(worker, this.#writer, signal)
     this.#forget()
     if (resolved !== null) this.#setWriter(resolved)
-    else await this.worker.listener.wait(this.worker.listener.heard, this.worker.options.pollMs, signal)
+    else await rest(worker, heard, worker.options.pollMs, signal)
   }
 
   async #lookAgain(heard: number, signal: AbortSignal): Promise<void> {
     this.#tip = null
-    await this.worker.listener.wait(heard, this.worker.options.pollMs, signal)
+    await rest(this.worker, heard, this.worker.options.pollMs, signal)
   }
 
   /** A stopped chain does nothing but look out for rewinds. */
@@ -238,6 +243,6 @@ class ChainFollower {
     this.progress.enter('waiting', error.message)
     if (this.#backoff.worthALine)
       this.worker.logger.warn({ err: error, waitMs }, 'work failed and is tried again')
-    await this.worker.listener.wait(heard, waitMs, signal)
+    await rest(this.worker, heard, waitMs, signal)
   }
 }

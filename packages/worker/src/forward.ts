@@ -1,7 +1,7 @@
 import type { ChainOptions } from '@lockstep/config'
 import type { BlockRef, ChainTip, Height, NextStep, SourceBlock } from '@lockstep/domain'
 import { MalformedAnswerError } from '@lockstep/domain'
-import { type BlockBatch, type ChainWriter, readRewindState, writeBatch } from '@lockstep/store'
+import { type BlockBatch, type ChainWriter, writeBatch } from '@lockstep/store'
 import type { WorkerOptions } from './worker-options.js'
 
 export type Taken =
@@ -15,8 +15,6 @@ export type Taken =
   | { readonly outcome: 'forked' }
   /** The node does not have the block (any more, or yet). */
   | { readonly outcome: 'not_there' }
-  /** A rewind or pause was asked for while the node was still answering: the answer was dropped. */
-  | { readonly outcome: 'interrupted' }
 
 /** Heights per range: many enough to amortise a transaction, few enough that a request interrupts soon. */
 export const rangeWidthMax = (options: ChainOptions): number =>
@@ -28,13 +26,10 @@ export async function takeBlock(
   writer: ChainWriter,
   height: Height,
   tip: ChainTip,
-  heard: number,
   signal: AbortSignal,
 ): Promise<Taken> {
-  const fetched = await unlessRewound(worker, heard, signal, (fetch) => worker.source.block(height, fetch))
-  if (fetched === 'interrupted') return { outcome: 'interrupted' }
-  if (fetched.answer === null) return { outcome: 'not_there' }
-  const block = fetched.answer
+  const block = await worker.source.block(height, signal)
+  if (block === null) return { outcome: 'not_there' }
   if (!linksTo(writer, block.ref)) return { outcome: 'forked' }
   const batch = split(worker.options, [block], block.ref, tip, null)
   return store(worker, writer, batch, 1)
@@ -46,15 +41,10 @@ export async function takeRange(
   writer: ChainWriter,
   step: Extract<NextStep, { do: 'range' }>,
   tip: ChainTip,
-  heard: number,
   signal: AbortSignal,
 ): Promise<Taken> {
   const { options } = worker
-  const fetched = await unlessRewound(worker, heard, signal, (fetch) =>
-    worker.source.range(step.from, step.to, fetch),
-  )
-  if (fetched === 'interrupted') return { outcome: 'interrupted' }
-  const { first, blocks, last } = fetched.answer
+  const { first, blocks, last } = await worker.source.range(step.from, step.to, signal)
   if (!linksTo(writer, first)) return { outcome: 'forked' }
   const planTo = Math.min(tip.finalized ?? step.to, options.endHeight ?? Number.MAX_SAFE_INTEGER) as Height
   const range = { filter: options.filterDigest, from: step.from, to: step.to, planTo }
@@ -96,31 +86,4 @@ function linksTo({ chain, checkpoint }: ChainWriter, block: BlockRef): boolean {
     )
   }
   return block.parentHash === checkpoint.hash
-}
-
-/**
- * Fetches, but does not wait for the node longer than until a rewind or pause is asked for: a slow node must not hold
- * up every chain.
- */
-async function unlessRewound<T>(
-  worker: WorkerOptions,
-  heard: number,
-  signal: AbortSignal,
-  fetch: (signal: AbortSignal) => Promise<T>,
-): Promise<{ answer: T } | 'interrupted'> {
-  const abort = new AbortController()
-  const answer = fetch(AbortSignal.any([signal, abort.signal])).then((value) => ({ answer: value }))
-  answer.catch(() => {}) // an answer that fails after it was dropped concerns nobody
-  try {
-    for (let since = heard; ; ) {
-      const woken = worker.listener.wait(since, worker.rewind.pollMs, abort.signal).then(() => null)
-      const result = await Promise.race([answer, woken])
-      if (result !== null) return result
-      since = worker.listener.heard
-      const { lock, pause } = await worker.db.transaction(readRewindState)
-      if (lock || pause) return 'interrupted'
-    }
-  } finally {
-    abort.abort()
-  }
 }

@@ -18,6 +18,7 @@ const RATE_WINDOW_MS = 10_000
 export class Progress {
   #phase: Phase = 'starting'
   #reason: string | null = null
+  #saidWaiting = false
   #checkpoint: Checkpoint | null = null
   #tip: ChainTip | null = null
   #blocks = 0
@@ -26,7 +27,11 @@ export class Progress {
   #reporting: Promise<void> = Promise.resolve()
   readonly #timers: NodeJS.Timeout[]
 
-  constructor(readonly worker: WorkerOptions) {
+  /** @param lost aborts when another process speaks for the chain */
+  constructor(
+    readonly worker: WorkerOptions,
+    readonly lost: AbortSignal,
+  ) {
     this.#sample()
     this.#timers = [
       setInterval(() => {
@@ -42,17 +47,23 @@ export class Progress {
     this.#phase = phase
     this.#reason = reason
     if (!changed) return
-    if (phase === 'waiting') this.worker.logger.warn({ reason }, 'chain began to wait')
     this.#report()
+  }
+
+  /** As `enter`, with a line: once, however often the same is waited for again before a block comes. */
+  wait(reason: string): void {
+    this.enter('waiting', reason)
+    if (this.#saidWaiting) return
+    this.#saidWaiting = true
+    this.worker.logger.warn({ reason }, 'chain began to wait')
   }
 
   /** Everything up to the head is stored, or the head is not where it should be. */
   atHead(tip: ChainTip, next: Height): void {
     const head = tip.head.height
     if (next <= head + 1) this.enter('live')
-    else if (this.#checkpoint === null)
-      this.enter('waiting', `the chain's head ${head} is below startHeight ${next}`)
-    else this.enter('waiting', `the node's head ${head} is below the checkpoint ${this.#checkpoint.height}`)
+    else if (this.#checkpoint === null) this.wait(`the chain's head ${head} is below startHeight ${next}`)
+    else this.wait(`the node's head ${head} is below the checkpoint ${this.#checkpoint.height}`)
   }
 
   sawTip(tip: ChainTip): void {
@@ -64,6 +75,7 @@ export class Progress {
   }
 
   stored({ blocks, events }: { readonly blocks: number; readonly events: number }): void {
+    this.#saidWaiting = false
     this.#blocks += blocks
     this.#events += events
   }
@@ -118,6 +130,7 @@ export class Progress {
 
   /** One at a time; a report that fails is followed by the next one. */
   #report(): void {
+    if (this.lost.aborted) return
     const { db, options, logger } = this.worker
     this.#reporting = this.#reporting
       .then(() =>

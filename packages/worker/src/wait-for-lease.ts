@@ -1,8 +1,7 @@
 import { performance } from 'node:perf_hooks'
-import { DatabaseUnavailableError, describeError } from '@lockstep/domain'
+import { DatabaseUnavailableError } from '@lockstep/domain'
 import { acquireChainLease, LeaseKeeper } from '@lockstep/store'
 import { Backoff } from './backoff.js'
-import type { Progress } from './progress.js'
 import type { WorkerOptions } from './worker-options.js'
 
 /** While another process holds the chain: how often it is asked again at least. */
@@ -10,11 +9,7 @@ const ASK_AGAIN_MS_MAX = 2000
 const LOG_MS = 10_000
 
 /** Takes the chain's lease, waiting for its holder's end where it is taken. Null: asked to stop meanwhile. */
-export async function waitForLease(
-  worker: WorkerOptions,
-  progress: Progress,
-  stop: AbortSignal,
-): Promise<LeaseKeeper | null> {
+export async function waitForLease(worker: WorkerOptions, stop: AbortSignal): Promise<LeaseKeeper | null> {
   const { db, lease, listener, logger, options } = worker
   const backoff = new Backoff()
   let nextLine = 0
@@ -37,7 +32,6 @@ export async function waitForLease(
       const waitMs = backoff.next()
       if (backoff.worthALine)
         logger.warn({ err: error, waitMs }, 'lease could not be asked for and is asked again')
-      progress.enter('waiting', describeError(error))
       await listener.wait(listener.heard, waitMs, stop)
     }
   }

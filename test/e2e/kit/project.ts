@@ -179,8 +179,14 @@ export class Project {
     return compareFacts({ url, schema: 'lockstep' }, { url, schema: 'fresh' })
   }
 
+  /** Ends what still runs, save `others`. */
+  async stopAll(others: readonly Program[] = []): Promise<void> {
+    const running = this.#programs.filter((each) => each.result === null && !others.includes(each))
+    await Promise.all(running.map((each) => each.stop()))
+  }
+
   async close(): Promise<void> {
-    await Promise.all(this.#programs.filter((each) => each.result === null).map((each) => each.stop()))
+    await this.stopAll()
     await this.#client?.end()
     await this.database.drop()
     await this.folder.remove()

@@ -1,0 +1,123 @@
+import type { ChainOptions } from '@lockstep/config'
+import {
+  type ChainSource,
+  DatabaseUnavailableError,
+  describeError,
+  type Height,
+  type Hex,
+  shortHash,
+} from '@lockstep/domain'
+import {
+  compareStored,
+  type Database,
+  digestChain,
+  type FactDifference,
+  readCheckpoint,
+  readStoredBlock,
+  type TableDigest,
+} from '@lockstep/store'
+
+/** One stretch of a chain, compared with its node. */
+export interface VerifiedRange {
+  readonly from: Height
+  readonly to: Height
+  readonly blocks: number
+  readonly events: number
+  /** Empty: what is stored is what the chain says. */
+  readonly problems: readonly string[]
+}
+
+export interface ChainVerification {
+  readonly chain: string
+  readonly from: Height
+  readonly to: Height | null
+  readonly ranges: number
+  readonly blocks: number
+  readonly events: number
+  readonly problems: readonly string[]
+  readonly digests: readonly TableDigest[]
+}
+
+export interface VerifyOptions {
+  readonly db: Database
+  readonly source: ChainSource
+  readonly options: ChainOptions
+  /** The lowest height looked at; null: the chain's start. */
+  readonly from: Height | null
+  readonly onRange?: (range: VerifiedRange) => void
+  readonly signal?: AbortSignal
+}
+
+/** Few enough that a stretch fits into memory, whatever the chain. */
+const heightsPerRange = (options: ChainOptions): number => (options.kind === 'cosmos' ? 50 : 500)
+
+/**
+ * Proves from the node and from the facts that what is stored up to the checkpoint is what the chain says: every block
+ * and event of each range is fetched anew and compared, ranges link by their hashes, and the checkpoint is on the chain.
+ * Changes nothing.
+ */
+export async function verifyChain(verify: VerifyOptions): Promise<ChainVerification> {
+  const { db, options } = verify
+  const checkpoint = await db.transaction((tx) => readCheckpoint(tx, options.chain))
+  const from = (
+    verify.from === null ? options.startHeight : Math.max(verify.from, options.startHeight)
+  ) as Height
+  const total = { ranges: 0, blocks: 0, events: 0, problems: [] as string[] }
+  let parent: Hex | null = null
+  const width = heightsPerRange(options)
+  for (let start = from as number; checkpoint !== null && start <= checkpoint.height; start += width) {
+    verify.signal?.throwIfAborted()
+    const end = Math.min(start + width - 1, checkpoint.height) as Height
+    const { range, last } = await verifyRange(verify, start as Height, end, parent)
+    parent = last
+    total.ranges += 1
+    total.blocks += range.blocks
+    total.events += range.events
+    total.problems.push(...range.problems)
+    verify.onRange?.(range)
+  }
+  if (checkpoint !== null && parent !== null && parent !== checkpoint.hash) {
+    total.problems.push(
+      `the checkpoint ${checkpoint.height} is ${shortHash(checkpoint.hash)}, but ${shortHash(parent)} on the chain`,
+    )
+  }
+  const to = checkpoint?.height ?? null
+  return { chain: options.chain, from, to, ...total, digests: await digestChain(db, options.chain, to) }
+}
+
+async function verifyRange(
+  { db, source, options, signal }: VerifyOptions,
+  from: Height,
+  to: Height,
+  parent: Hex | null,
+): Promise<{ range: VerifiedRange; last: Hex | null }> {
+  const empty = { from, to, blocks: 0, events: 0 }
+  try {
+    const { first, blocks, last } = await source.range(from, to, signal)
+    const facts = options.blocks === 'all' ? blocks : blocks.filter((block) => block.events.length > 0)
+    const { compared, below } = await db.transaction(async (tx) => ({
+      compared: await compareStored(tx, options.chain, { from, to }, facts),
+      below: from === 0 ? null : await readStoredBlock(tx, options.chain, (from - 1) as Height),
+    }))
+    const expected = parent ?? below?.hash ?? null
+    const link =
+      expected !== null && first.parentHash !== expected
+        ? [
+            `block ${from} does not link to block ${from - 1}: it names ${shortHash(first.parentHash)}, not ${shortHash(expected)}`,
+          ]
+        : []
+    const problems = [...link, ...compared.differences.map(describeDifference)]
+    return {
+      range: { from, to, blocks: compared.blocks, events: compared.events, problems },
+      last: last.hash,
+    }
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (error instanceof DatabaseUnavailableError) throw error
+    const problem = `blocks ${from} to ${to} could not be verified: ${describeError(error).split('\n')[0]}`
+    return { range: { ...empty, problems: [problem] }, last: null }
+  }
+}
+
+const describeDifference = ({ table, side, height, row }: FactDifference): string =>
+  `block ${height}: ${table} ${side === 'missing' ? 'is missing from the tables' : 'is stored, but not on the chain'}: ${row}`
