@@ -3,7 +3,10 @@ import { defineConfig } from 'vitest/config'
 
 // Rooms are tested from their sources; only processes that a test starts run from dist (built by `pretest`).
 const alias = [
-  { find: /^@lockstep\/(.+)$/, replacement: fileURLToPath(new URL('./packages/$1/src/index.ts', import.meta.url)) },
+  {
+    find: /^@lockstep\/(.+)$/,
+    replacement: fileURLToPath(new URL('./packages/$1/src/index.ts', import.meta.url)),
+  },
 ]
 
 export default defineConfig({
@@ -25,6 +28,7 @@ export default defineConfig({
           hookTimeout: 180_000,
           globalSetup: ['test/setup.ts'],
           maxWorkers: 2,
+          sequence: { groupOrder: 1 }, // after the unit tests: projects with other worker counts run one after the other
         },
       },
     ],
