@@ -194,10 +194,10 @@ test('a pid file whose pid another program has by now does not stop the start', 
 
 test('a process that is killed while it makes the data folder leaves nothing that the next start trips over', async () => {
   const other = startInOther()
+  const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
   await waitUntil('the data folder is being made', async () => {
-    const names = await readdir(home()).catch(() => [])
-    const room = names.find((name) => name.startsWith('data.new-'))
-    return room !== undefined && (await readdir(join(home(), room, 'whole')).catch(() => [])).includes('base')
+    const room = (await namesIn(home())).find((name) => name.startsWith('data.new-'))
+    return room !== undefined && (await namesIn(join(home(), room, 'whole'))).includes('base')
   })
   other.kill('SIGKILL')
   await once(other, 'exit')

@@ -23,7 +23,7 @@ beforeAll(async () => {
   await transferAt(node, [T0 + 100, T0 + 110])
   await transferAt(flaky, [T0 + 100, T0 + 105, T0 + 110, T0 + 115])
   proxy = await startTcpProxy('127.0.0.1', Number(new URL(flaky.anvil.url).port))
-  const { stop } = { stop: async () => {} }
+  const stop = async () => {} // the nodes are stopped by themselves
   project = await Project.create([
     node,
     { name: 'flaky', config: { ...flaky.config, rpc: [`http://127.0.0.1:${proxy.port}`] }, stop },
@@ -78,7 +78,7 @@ test('the sound chain goes on, and the early one begins when its height comes', 
     ),
   ).toEqual([
     ...[8, 9].map((height) => ({ chain: 'early', height })),
-    ...Array.from({ length: 8 }, (_, i) => ({ chain: 'sound', height: i + 2 })),
+    ...Array.from({ length: 9 }, (_, i) => ({ chain: 'sound', height: i + 1 })), // the first is the mint
   ])
 })
 
@@ -92,9 +92,14 @@ test('a rewind waits for no node: a chain whose node is away goes back by what i
   await proxy.refuse(true)
   proxy.cut()
   await chainIn('flaky', 'waiting')
-  const { rewind } = JSON.parse(
-    await project.succeed(['rewind', '--to', `@${T0 + 110}`, '--yes', '--json']),
-  ) as { rewind: { finished: boolean; chains: { chain: string; cut: number | null }[] } }
+  const words = ['rewind', '--to', `@${T0 + 110}`, '--yes', '--json']
+  const refused = await project.run(words)
+  expect(refused.code).toBe(3)
+  expect(refused.stderr).toMatch(/flaky: its node could not serve block 5.*--force refetch/s)
+
+  const { rewind } = JSON.parse(await project.succeed([...words, '--force', 'refetch'])) as {
+    rewind: { finished: boolean; chains: { chain: string; cut: number | null }[] }
+  }
   expect(rewind.finished).toBe(true)
   expect(Object.fromEntries(rewind.chains.map(({ chain, cut }) => [chain, cut]))).toEqual({
     early: null,
@@ -105,7 +110,7 @@ test('a rewind waits for no node: a chain whose node is away goes back by what i
   await proxy.refuse(false)
   await project.reached({ flaky: 5, sound: 9, early: 9 })
   const flakyEvents = await project.query(`select height::int from event where chain = 'flaky' order by 1`)
-  expect(flakyEvents.map(({ height }) => height)).toEqual([2, 3, 4, 5])
+  expect(flakyEvents.map(({ height }) => height)).toEqual([1, 2, 3, 4, 5])
 })
 
 test('no process ended for it, and no stack was printed', async () => {

@@ -64,6 +64,10 @@ async function goOn(...chains: string[]): Promise<void> {
   await stopAll()
 }
 
+/** Somebody is always missing here; `--force` says that this is known. */
+const rewind = (words: readonly string[], config = project.folder.config): Promise<string> =>
+  project.succeed(['rewind', '--to', world.moment, '--yes', '--force', 'no-worker', ...words], { config })
+
 const config = (name: string, chains: readonly string[], settings: object) =>
   project.folder.write(
     name,
@@ -109,12 +113,15 @@ test('a dry run changes nothing, and its plan is what the rewind then does', asy
     ALL.map((chain) => ({ chain, worker: null })),
   )
 
+  const refused = await project.run(['rewind', '--to', world.moment, '--yes'])
+  expect(refused.code).toBe(3)
+  expect(refused.stderr).toMatch(/no worker runs for it.*--force no-worker/s)
+  expect(await project.dump()).toEqual(before)
+
   // No worker runs: the command carries everything out by itself.
-  const { rewind } = JSON.parse(
-    await project.succeed(['rewind', '--to', world.moment, '--yes', '--json']),
-  ) as RewindJson
-  expect(rewind.finished).toBe(true)
-  expect(rewind.chains).toMatchObject(
+  const { rewind: done } = JSON.parse(await rewind(['--json'])) as RewindJson
+  expect(done.finished).toBe(true)
+  expect(done.chains).toMatchObject(
     plan.chains.map(({ chain, from, cut, events, blocks }) => ({
       chain,
       from,
@@ -122,7 +129,7 @@ test('a dry run changes nothing, and its plan is what the rewind then does', asy
       removed: { events, blocks },
     })),
   )
-  expect(new Set(rewind.chains.map(({ carriedOutBy }) => carriedOutBy)).size).toBe(1)
+  expect(new Set(done.chains.map(({ carriedOutBy }) => carriedOutBy)).size).toBe(1)
   expect(await project.count(`_global where key <> 'epoch'`)).toBe(0)
   for (const table of ['event', 'block', 'header', 'checkpoint'])
     expect(await project.count(`${table} where block_time > $1::timestamptz`, [world.moment])).toBe(0)
@@ -130,10 +137,10 @@ test('a dry run changes nothing, and its plan is what the rewind then does', asy
 })
 
 test('recorded while nothing runs: each worker rewinds before anything else', async () => {
-  await project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
-  const { chains, rewind } = await project.status()
-  expect(rewind?.waitingFor).toEqual(ALL)
-  expect(chains.map(({ phase, reason }) => `${phase}: ${reason}`)).toEqual(
+  await rewind(['--detach'])
+  const status = await project.status()
+  expect(status.rewind?.waitingFor).toEqual(ALL)
+  expect(status.chains.map(({ phase, reason }) => `${phase}: ${reason}`)).toEqual(
     ALL.map(() => 'rewinding: it has no worker; others carry it out'),
   )
   const reader = await readPauses(project.database.url)
@@ -162,10 +169,8 @@ test('recorded while nothing runs: each worker rewinds before anything else', as
 
 test('a chain that was taken out of the config takes part', async () => {
   const withoutBeta = await config('without-beta.yaml', ['alpha', 'gamma'], {})
-  const { rewind } = JSON.parse(
-    await project.succeed(['rewind', '--to', world.moment, '--yes', '--json'], { config: withoutBeta }),
-  ) as RewindJson
-  expect(rewind.chains.map(({ chain }) => chain)).toEqual(ALL)
+  const { rewind: done } = JSON.parse(await rewind(['--json'], withoutBeta)) as RewindJson
+  expect(done.chains.map(({ chain }) => chain)).toEqual(ALL)
   expect(
     await project.count(`event where chain = 'beta' and block_time > $1::timestamptz`, [world.moment]),
   ).toBe(0)
@@ -174,11 +179,9 @@ test('a chain that was taken out of the config takes part', async () => {
 
 test('one dead worker among live ones: the attached command carries out its part', async () => {
   await start('beta', 'gamma')
-  const { rewind } = JSON.parse(
-    await project.succeed(['rewind', '--to', world.moment, '--yes', '--json']),
-  ) as RewindJson
-  expect(rewind.finished).toBe(true)
-  expect(new Set(rewind.chains.map(({ carriedOutBy }) => carriedOutBy)).size).toBe(3)
+  const { rewind: done } = JSON.parse(await rewind(['--json'])) as RewindJson
+  expect(done.finished).toBe(true)
+  expect(new Set(done.chains.map(({ carriedOutBy }) => carriedOutBy)).size).toBe(3)
   await goOn('alpha')
 })
 
@@ -192,7 +195,7 @@ test('one dead worker among live ones: the coordinator of lockstep start carries
     'two workers',
     async () => (await project.count(`lease where name like 'chain:%' and holder is not null`)) === 2,
   )
-  await project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
+  await rewind(['--detach'])
   await project.released()
   expect(logOf(supervisor)).toContainEqual(
     expect.objectContaining({ chain: 'alpha', msg: 'chain without a worker was taken over for its rewind' }),
@@ -208,7 +211,7 @@ test('one dead worker among live ones: without anybody else the waiting workers 
     ['beta', 'gamma'].map((chain) => project.worker(chain, { config: eager })),
   )
   running.push(...workers)
-  await project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
+  await rewind(['--detach'])
   await project.released()
   expect(workers.flatMap(logOf)).toContainEqual(
     expect.objectContaining({ msg: 'chain without a worker was taken over for its rewind' }),

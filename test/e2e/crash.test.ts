@@ -1,10 +1,10 @@
 /**
  * Goal: a worker that is killed with -9 before, in or after its rewind leaves nothing half done and nobody waiting for
  * ever. Method: three chains that stand still, one worker process each; the one of `alpha` dies at a step of its
- * rewind (`LOCKSTEP_FAULT`) while all others wait for it, is started again, and the tables are compared with a fresh
+ * rewind (`LOCKSTEP_FAULT`), is started again, and the tables are compared with a fresh
  * index after each.
  */
-import { REWIND_STEPS } from '@lockstep/rewind'
+import { REWIND_STEPS, type RewindStep } from '@lockstep/rewind'
 import { type Program, waitUntil } from '@lockstep/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Project } from './kit/project.js'
@@ -19,7 +19,7 @@ beforeAll(async () => {
   world = await startStaticChains()
   project = await Project.create(world.chains, {
     settings: {
-      lease: { time: '4s' }, // so long a successor waits for a dead worker's chain
+      lease: { time: '6s' }, // so long a successor waits for a dead worker's chain
       rewind: { pollInterval: '300ms', searchTimeout: '5s', writeTimeout: '3s', takeOverAfter: '1h' },
     },
   })
@@ -52,30 +52,34 @@ const waitingFor = async () =>
     )
   ).map(({ chain }) => chain)
 
-/** A worker of `alpha` that will meet its fault, at its head. */
-async function startVictim(fault: string): Promise<Program> {
-  const victim = await project.worker('alpha', { env: { LOCKSTEP_FAULT: fault } })
-  await waitUntil(
-    'alpha live',
-    async () => (await project.count(`chain_status where chain = 'alpha' and phase = 'live'`)) === 1,
-  )
+const requestRewind = () =>
+  project.succeed(['rewind', '--to', world.moment, '--yes', '--detach', '--force', 'no-worker'])
+
+const alphaIsLast = () => waitUntil('alpha is the last', async () => (await waitingFor()).join() === 'alpha')
+
+/** A worker at its head, that the request reaches there. */
+async function dieLive(step: RewindStep): Promise<Program> {
+  const victim = await project.worker('alpha', { env: { LOCKSTEP_FAULT: `kill@${step}` } })
+  await waitUntil('alpha live', async () => {
+    return (await project.count(`chain_status where chain = 'alpha' and phase = 'live'`)) === 1
+  })
+  await requestRewind()
   return victim
 }
 
-/** Requests a rewind and lets `victim` take part as the last one, so that it is the one that releases. */
-async function rewindWithLast(victim: Program): Promise<void> {
-  victim.kill('SIGSTOP')
-  await project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
-  await waitUntil('alpha is the last', async () => (await waitingFor()).join() === 'alpha')
-  victim.kill('SIGCONT')
+/** A worker that finds the request when it starts. It is the last one, so it is the one that releases. */
+async function dieAtStart(step: RewindStep): Promise<Program> {
+  await requestRewind()
+  await alphaIsLast()
+  return project.lockstep(['worker', 'alpha'], { env: { LOCKSTEP_FAULT: `kill@${step}` } })
 }
 
 const STEPS = REWIND_STEPS.filter((step) => step.startsWith('chain.'))
+const OF_THE_LAST: readonly RewindStep[] = ['chain.released', 'chain.committed']
 
 test.each(STEPS)('killed at %s', async (step) => {
-  const victim = await startVictim(`kill@${step}`)
   const facts = await factsOf('alpha')
-  await rewindWithLast(victim)
+  const victim = await (OF_THE_LAST.includes(step) ? dieAtStart(step) : dieLive(step))
   expect(await victim.ended()).toMatchObject({ signal: 'SIGKILL' })
 
   if (step === 'chain.committed') {
@@ -84,7 +88,7 @@ test.each(STEPS)('killed at %s', async (step) => {
   } else {
     // Its transaction never was, and the others wait.
     expect(await factsOf('alpha')).toEqual(facts)
-    expect(await waitingFor()).toEqual(['alpha'])
+    await alphaIsLast()
     expect(await project.count(`_global where key = 'rewind_lock'`)).toBe(1)
   }
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
   world = await startStaticChains()
   project = await Project.create(world.chains, {
     settings: {
-      lease: { time: '4s' },
+      lease: { time: '6s' },
       rewind: { pollInterval: '300ms', searchTimeout: '5s', writeTimeout: '3s', takeOverAfter: '1h' },
     },
   })
@@ -46,7 +46,8 @@ const freeLease = () =>
     return (await project.count(`lease where name = 'chain:alpha' and expires_at > clock_timestamp()`)) === 0
   })
 
-const requestRewind = () => project.succeed(['rewind', '--to', world.moment, '--yes', '--detach'])
+const requestRewind = () =>
+  project.succeed(['rewind', '--to', world.moment, '--yes', '--detach', '--force', 'no-worker'])
 
 /** A worker of `alpha`, at its head, that then sleeps at the step of its rewind. */
 async function sleeperAt(step: RewindStep): Promise<Program> {
@@ -86,6 +87,22 @@ test.each<RewindStep>([
   expect(await project.dump(RESTLESS)).toEqual(before)
   expect((await project.compareWithFresh()).differences).toEqual([])
   expect((await successor.stop()).code).toBe(0)
+})
+
+test('awake while its successor is about to do the same: only the holder of the lease may', async () => {
+  const sleeper = await sleeperAt('chain.cut_found')
+  const successor = await project.worker('alpha', { env: { LOCKSTEP_FAULT: 'stop@chain.noticed' } })
+  await successor.said(/chain rewind began/)
+  const before = await project.dump(RESTLESS)
+  await wake(sleeper)
+  expect(await project.dump(RESTLESS)).toEqual(before)
+  await successor.stop()
+
+  const last = await project.worker('alpha')
+  await project.released()
+  await project.reached(world.heads)
+  expect((await project.compareWithFresh()).differences).toEqual([])
+  await last.stop()
 })
 
 test('asleep through its own rewind, and awake in the next one: that is not its own', async () => {

@@ -4,7 +4,7 @@
  * signals; the database stands behind a proxy that can take it away.
  */
 import { type Program, startTcpProxy, type TcpProxy, waitUntil } from '@lockstep/testkit'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type EvmChain, startEvm, transferAt } from './kit/chains.js'
 import { gone, isAlive, logOf, workerPid } from './kit/processes.js'
 import { configOf, Project } from './kit/project.js'
@@ -65,6 +65,12 @@ const holders = async () =>
 
 const pids = () => Promise.all(['alpha', 'beta'].map((chain) => workerPid(supervisor, chain)))
 
+/** For workers that would outlive a test that fails. */
+const killAtEnd = (...workers: number[]) =>
+  onTestFinished(() => {
+    for (const pid of workers.filter(isAlive)) process.kill(pid, 'SIGKILL')
+  })
+
 test('a worker killed with -9 is started again; the other one never notices', async () => {
   const [alpha = 0, beta = 0] = await pids()
   process.kill(alpha, 'SIGKILL')
@@ -98,22 +104,20 @@ test('SIGTERM: workers finish and leave, all leases are free, exit code 0', asyn
 
 test('a second signal ends everything at once, also a worker that does not answer', async () => {
   const [alpha = 0, beta = 0] = await pids()
+  killAtEnd(alpha)
   process.kill(alpha, 'SIGSTOP')
-  try {
-    supervisor.kill('SIGTERM')
-    await supervisor.said(/"msg":"stop was asked for; workers finish their batch"/)
-    await gone(beta)
-    expect(supervisor.result).toBeNull() // it waits for alpha
-    supervisor.kill('SIGTERM')
-    expect(await supervisor.ended()).toMatchObject({ code: 130 })
-    await gone(alpha)
-  } finally {
-    if (isAlive(alpha)) process.kill(alpha, 'SIGKILL')
-  }
+  supervisor.kill('SIGTERM')
+  await supervisor.said(/"msg":"stop was asked for; workers finish their batch"/)
+  await gone(beta)
+  expect(supervisor.result).toBeNull() // it waits for alpha
+  supervisor.kill('SIGTERM')
+  await Promise.all([supervisor.pid, alpha].map(gone))
+  expect(await supervisor.ended()).toMatchObject({ code: 130 })
 })
 
 test('killed with -9 itself: its workers leave by themselves, and a next start goes on', async () => {
   const workers = await pids()
+  killAtEnd(...workers)
   supervisor.kill('SIGKILL')
   await Promise.all(workers.map(gone))
   expect(await holders()).toEqual(['coordinator']) // ends by its time

@@ -1,5 +1,5 @@
-import type { ChainKey } from '@lockstep/domain'
-import { type StepHook, type TakenPart, takePart } from '@lockstep/rewind'
+import type { ChainKey, TimeUs } from '@lockstep/domain'
+import { type RewindRequest, type StepHook, type TakenPart, takePart } from '@lockstep/rewind'
 import { type ChainRewind, type ChainWriter, type Database, readChainRewind } from '@lockstep/store'
 import { silentLogger } from '@lockstep/telemetry'
 
@@ -24,6 +24,6 @@ export async function rewindChain(
   })
 }
 
-export const requestOf = (timestamp: ChainRewind['timestamp']) => ({
+export const requestOf = (timestamp: TimeUs): { readonly request: RewindRequest } => ({
   request: { timestamp, reason: null, who: 'a test' },
 })

@@ -1,3 +1,6 @@
+/** Far longer than anything takes that a test does while somebody stands at a gate: for tests that have failed. */
+const FORGOTTEN_MS = 60_000
+
 /** Holds whoever comes to it until it is opened; from then on everybody passes. */
 export class Gate {
   /** Resolves when somebody has come. */
@@ -15,9 +18,15 @@ export class Gate {
     })
   }
 
-  pass(): Promise<void> {
+  /** @throws Error where nobody opens it: so that what waits here ends with a test that failed meanwhile */
+  async pass(): Promise<void> {
     this.#arrive()
-    return this.#opened
+    let timer: NodeJS.Timeout | undefined
+    const forgotten = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('nobody opened the gate')), FORGOTTEN_MS)
+    })
+    await Promise.race([this.#opened, forgotten])
+    clearTimeout(timer)
   }
 
   open(): void {

@@ -85,7 +85,11 @@ test('a lease is waited for where its holder is in the middle of a write, and th
   await endLease()
   const taking = acquireChainLease(second, ALPHA, 600_000)
   await waitsForLock(deployment, second.holder)
-  expect((await leaseRow())?.token).toBe(String(writer.lease.token)) // the lease row is free for renewals
+  // The lease row is not held meanwhile, so that it can be renewed at any time.
+  await readRows(
+    deployment,
+    `set lock_timeout = '5s'; update lease set token = token where name = 'chain:alpha'`,
+  )
   await stranger.rollback()
   const written = await write
   expect(await taking).toMatchObject({ token: writer.lease.token + 1 })
@@ -133,6 +137,40 @@ test('what is given back is free at once; what was taken over is not given back'
   expect(await acquireLease(first, 'coordinator', 600_000)).toMatchObject({ token: 2 })
 })
 
+/** A chain rewind that was frozen in its removal: it holds the checkpoint row under the name of its process. */
+async function frozenRemoval(db: Database): Promise<OpenTransaction> {
+  const session = await OpenTransaction.begin(deployment, `lockstep:${db.holder}`)
+  await session.query(`update checkpoint set height = height where chain = 'alpha'`)
+  return session
+}
+
+test('a removal that was frozen, and whose lease has lapsed, is ended by who comes next', async () => {
+  await takeChain(first, ALPHA)
+  const frozen = await frozenRemoval(first)
+  await endLease()
+  const hasty = deployment.open({ writeTimeoutMs: 1000 })
+  expect(await acquireChainLease(hasty, ALPHA, 600_000)).toMatchObject({ holder: hasty.holder })
+  await frozen.ended
+})
+
+test('a long removal whose process still renews a lease is waited for', async () => {
+  await takeChain(first, ALPHA)
+  const long = await frozenRemoval(first)
+  let ended = false
+  void long.ended.then(() => {
+    ended = true
+  })
+  const hasty = deployment.open({ writeTimeoutMs: 500 })
+  const locking = hasty.transaction((tx) =>
+    tx.query(`select from checkpoint where chain = 'alpha' for update`),
+  )
+  await waitsForLock(deployment, hasty.holder)
+  await new Promise((resolve) => setTimeout(resolve, 3500)) // blockers are looked at each second
+  expect(ended).toBe(false)
+  await long.rollback()
+  await locking
+})
+
 async function keptThroughProxy(timeMs: number): Promise<LeaseKeeper> {
   const { hostname, port } = new URL(deployment.url)
   proxy = await startTcpProxy(hostname, Number(port))
@@ -164,7 +202,7 @@ test('a keeper renews for longer than the lease lasts, and gives back at its clo
 })
 
 test('a keeper whose renewals are refused gives up before the lease ends', async () => {
-  const keeper = await keptThroughProxy(6000)
+  const keeper = await keptThroughProxy(4000)
   const live = liveWhenGivenUp(keeper)
   await proxy?.refuse(true)
   proxy?.cut()
@@ -174,7 +212,7 @@ test('a keeper whose renewals are refused gives up before the lease ends', async
 })
 
 test('a keeper whose renewal is never answered gives up before the lease ends', async () => {
-  const keeper = await keptThroughProxy(6000)
+  const keeper = await keptThroughProxy(4000)
   const live = liveWhenGivenUp(keeper)
   proxy?.pause()
   expect(await live).toBe(true)

@@ -198,7 +198,7 @@ test('of a holder of the key that itself waits, the one it waits for is judged',
   await sleep(700)
   const hasty = deployment.open({ writeTimeoutMs: 500 })
   expect(await endStaleKeyHolders(hasty)).toMatchObject([
-    { holder: 'a stranger', blocks: 'row', ended: false },
+    { holder: 'a stranger', blocks: 'other', ended: false },
   ])
   await stranger.rollback()
   await write

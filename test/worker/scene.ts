@@ -2,8 +2,8 @@ import { Writable } from 'node:stream'
 import type { ChainOptions } from '@lockstep/config'
 import { type ChainKey, type TimeUs, timeFromSeconds } from '@lockstep/domain'
 import { type RequestAnswer, requestRewind, type StepHook } from '@lockstep/rewind'
-import { type Database, readRewindState } from '@lockstep/store'
-import { createLogger, type Logger } from '@lockstep/telemetry'
+import { Database, Listener, readRewindState } from '@lockstep/store'
+import { createLogger, type Logger, silentLogger } from '@lockstep/telemetry'
 import {
   addressOf,
   type BlockWish,
@@ -14,6 +14,7 @@ import {
   transferLog,
   waitUntil,
 } from '@lockstep/testkit'
+import { createSource, runChainWorker } from '@lockstep/worker'
 import { expect } from 'vitest'
 import { createDeployment, type Deployment } from '../kit/deployment.js'
 import { type InProcessOptions, type InProcessWorker, startWorker } from '../kit/in-process-worker.js'
@@ -90,6 +91,44 @@ export class Stage {
     return worker
   }
 
+  /** A worker whose notifications never come, as behind a pooler: it listens on another deployment's channel. */
+  workDeaf(options: ChainOptions): void {
+    const logger = silentLogger()
+    const db = this.deployment.open()
+    const elsewhere = new Database({
+      url: this.deployment.url,
+      schema: 'elsewhere',
+      holder: 'elsewhere',
+      writeTimeoutMs: 5000,
+      logger,
+    })
+    const listener = Listener.open(elsewhere)
+    const source = createSource(options, logger)
+    const stop = new AbortController()
+    const rewind = { takeOverAfterMs: 600_000, searchTimeoutMs: 3000, writeTimeoutMs: 5000, pollMs: 200 }
+    const ended = runChainWorker(
+      {
+        options,
+        rewind,
+        onFork: 'rollback',
+        lease: { timeMs: 5000 },
+        progressMs: 60_000,
+        db,
+        listener,
+        source,
+        logger,
+      },
+      stop.signal,
+    )
+    ended.catch(() => {}) // seen at the end
+    this.scene.later(async () => {
+      stop.abort()
+      await ended
+      await Promise.all([source.close(), listener.close()])
+      await elsewhere.close()
+    })
+  }
+
   #through(url: string): Deployment {
     return { ...this.deployment, open: (settings) => this.deployment.open({ ...settings, url }) }
   }
@@ -163,7 +202,10 @@ export class Stage {
     const tables = ['event', 'block', 'header', 'checkpoint', 'backfill_ranges']
     return Promise.all(
       tables.map((table) =>
-        this.list(`select to_jsonb(t)::text from ${table} t where chain = $1 order by 1`, [chain]),
+        this.list(
+          `select (to_jsonb(t) - 'token' - 'holder')::text from ${table} t where chain = $1 order by 1`,
+          [chain],
+        ),
       ),
     )
   }

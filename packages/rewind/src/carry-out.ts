@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import type { ChainKey, ChainSource } from '@lockstep/domain'
+import { type ChainKey, type ChainSource, LeaseLostError } from '@lockstep/domain'
 import {
   acquireChainLease,
   type ChainRewind,
@@ -63,6 +63,10 @@ async function carryOut(db: Database, chain: ChainKey, options: CarryOutOptions)
       'chain without a worker was taken over for its rewind',
     )
     return await rewindFor(db, { chain, lease, checkpoint: now.checkpoint }, now.row, options)
+  } catch (error) {
+    // Its worker came back while this process slept: the chain is the worker's again, and the others still wait.
+    if (error instanceof LeaseLostError) return false
+    throw error
   } finally {
     await keeper.close()
   }

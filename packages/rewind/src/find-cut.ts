@@ -1,8 +1,10 @@
 import {
   type BlockRef,
   type ChainSource,
+  type CutBracket,
   describeError,
   type Height,
+  type Hex,
   searchCut,
   type TimeUs,
 } from '@lockstep/domain'
@@ -14,6 +16,7 @@ import {
   lastStoredBelow,
   readChain,
   readCheckpoint,
+  readStoredBlock,
   readTimeAt,
 } from '@lockstep/store'
 
@@ -52,6 +55,7 @@ export async function findCut(
     lowHeight: stored.below?.height ?? stored.startHeight - 1,
     highHeight: from,
     highTime: stored.fromTime,
+    highHash: stored.fromHash,
   }
   const fallback = { checkpoint: checkpointOf(stored.below), by: 'stored', reads: 0 } as const
   if (bracket.highHeight - bracket.lowHeight <= 1) return { ...fallback, note: null }
@@ -76,27 +80,44 @@ async function readBracket(
     checkpoint: await readCheckpoint(tx, chain),
     below: from === null ? null : await lastStoredBelow(tx, chain, from),
     fromTime: (from === null ? null : await readTimeAt(tx, chain, from)) ?? (0n as TimeUs),
+    fromHash: from === null ? null : await readHashAt(tx, chain, from),
   }
+}
+
+async function readHashAt(
+  tx: Parameters<typeof readChain>[0],
+  chain: ChainRewind['chain'],
+  from: Height,
+): Promise<Hex | null> {
+  const block = (await readStoredBlock(tx, chain, from)) ?? (await readCheckpoint(tx, chain))
+  return block?.height === from ? block.hash : null
 }
 
 type Search =
   | { readonly found: true; readonly block: BlockRef | null; readonly reads: number }
   | { readonly found: false; readonly reads: number; readonly note: string }
 
+interface Bracket extends CutBracket {
+  /** Of the stored block that goes first. */
+  readonly highHash: Hex | null
+}
+
 /** Nobody waits for a node longer than `timeoutMs`, and nothing that a node says or fails to say ends a rewind. */
-async function searchWithin(
-  target: TimeUs,
-  bracket: Parameters<typeof searchCut>[1],
-  options: CutOptions,
-): Promise<Search> {
+async function searchWithin(target: TimeUs, bracket: Bracket, options: CutOptions): Promise<Search> {
   const { source } = options
   if (source === null) return { found: false, reads: 0, note: 'no node was asked' }
   const limit = AbortSignal.timeout(options.timeoutMs)
   const signal = options.signal ? AbortSignal.any([limit, options.signal]) : limit
   try {
     const search = await searchCut(target, bracket, (height) => source.header(height, signal))
-    if (search.found) return search
-    return { found: false, reads: search.reads, note: `the node has no block ${search.missing}` }
+    if (!search.found)
+      return { found: false, reads: search.reads, note: `the node has no block ${search.missing}` }
+    // Heights between the stored blocks were found empty on the stored branch alone. On another one they may hold
+    // events, which would be missed for ever if its block became the checkpoint.
+    const high = await source.header(bracket.highHeight as Height, signal)
+    const reads = search.reads + 1
+    if (high !== null && high.hash === bracket.highHash) return { ...search, reads }
+    return { found: false, reads, note: `the node has another block ${bracket.highHeight} than is stored` }
   } catch (error) {
     options.signal?.throwIfAborted()
     const note = limit.aborted ? `the node took longer than ${options.timeoutMs} ms` : describeError(error)

@@ -60,7 +60,7 @@ export interface RequestAnswer {
 /**
  * Records a rewind: from its commit on, no chain writes anything until all have gone back (docs/design.md, section 2).
  *
- * @throws RequestRefusedError where a rewind to an earlier moment runs and an operator asks
+ * @throws RequestRefusedError where a rewind to an earlier moment runs and an operator asks, or no chain is registered
  * @throws LeaseLostError, CheckpointMovedError where a fork asks whose worker is not the chain's any more
  */
 export async function requestRewind(db: Database, options: RequestOptions): Promise<RequestAnswer> {
@@ -105,7 +105,9 @@ async function record(
   if (outcome === 'started') await insertRewind(tx, { id: lock.rewindId, ...lock, reason, who, forkedChain })
   else await deepenRewind(tx, lock.rewindId, lock.timestamp, reason)
   await putRewindLock(tx, lock)
-  for (const { chain } of await readChains(tx)) {
+  const chains = await readChains(tx)
+  if (chains.length === 0) throw nothingRegistered() // nobody would ever release it
+  for (const { chain } of chains) {
     await putChainRow(tx, lock, chain, fork && forkedChain === chain ? fork.from : null)
   }
   if (request.hold) await holdPause(tx, lock.rewindId, request)
@@ -147,6 +149,12 @@ async function lowerOwnRow(tx: Tx, running: RewindLock, fork: Fork): Promise<voi
 async function holdPause(tx: Tx, rewindId: string, { who, reason }: RewindRequest): Promise<void> {
   if ((await lockPause(tx)) === null) await putPause(tx, { who, reason, rewindId })
 }
+
+const nothingRegistered = (): RequestRefusedError =>
+  new RequestRefusedError(
+    'There is no chain in this database.',
+    'Nothing was changed. "lockstep start" or "lockstep migrate" registers the chains of the config.',
+  )
 
 const laterRefused = (running: RewindLock, asked: TimeUs): RequestRefusedError =>
   new RequestRefusedError(

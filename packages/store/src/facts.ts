@@ -5,6 +5,7 @@ import {
   ConflictingObservationError,
   formatTime,
   type Height,
+  invariant,
   type SourceBlock,
 } from '@lockstep/domain'
 import type { Tx } from './database.js'
@@ -28,22 +29,28 @@ export async function insertHeaders(tx: Tx, chain: ChainKey, headers: readonly B
 
 const INSERT_BLOCKS = `
   insert into block (chain, height, hash, parent_hash, block_time)
-  select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[])`
+  select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[]) on conflict do nothing`
 
 const INSERT_HEADERS = `
   insert into header (chain, height, hash, parent_hash, block_time)
-  select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[])`
+  select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[]) on conflict do nothing`
 
 async function insertLinked(tx: Tx, sql: string, chain: ChainKey, refs: readonly BlockRef[]): Promise<void> {
   if (refs.length === 0) return
-  await tx.query(sql, [
-    chain,
-    refs.map((ref) => ref.height),
-    refs.map((ref) => bytesOf(ref.hash)),
-    refs.map((ref) => ref.parentHash && bytesOf(ref.parentHash)),
-    refs.map((ref) => formatTime(ref.time)),
-  ])
+  const heights = refs.map((ref) => ref.height)
+  const hashes = refs.map((ref) => bytesOf(ref.hash))
+  const parents = refs.map((ref) => ref.parentHash && bytesOf(ref.parentHash))
+  const times = refs.map((ref) => formatTime(ref.time))
+  const { rowCount } = await tx.query(sql, [chain, heights, hashes, parents, times])
+  if (rowCount === refs.length) return
+  const { rows } = await tx.query(OTHER_BLOCKS, [chain, heights, hashes])
+  invariant(rows.length === 0, 'no other block is stored at a height above the checkpoint')
 }
+
+const OTHER_BLOCKS = `
+  select from unnest($2::bigint[], $3::bytea[]) observed (height, hash)
+    join (select * from block union all select * from header) stored using (height)
+  where stored.chain = $1 and stored.hash <> observed.hash`
 
 /** Rows per statement: keeps one message to the server at a few MB. */
 const EVENTS_PER_INSERT = 2000

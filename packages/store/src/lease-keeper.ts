@@ -46,8 +46,8 @@ export class LeaseKeeper {
     if (this.#closed) return
     this.#closed = true
     clearTimeout(this.#timer)
+    await Promise.race([this.#renewing, aborted(this.lost)]) // a renewal that hangs is waited for until the deadline
     clearTimeout(this.#deadline)
-    await this.#renewing
     if (!this.#lost.signal.aborted) await surrenderLease(this.db, this.lease)
   }
 
@@ -92,3 +92,9 @@ export class LeaseKeeper {
     if (!this.#lost.signal.aborted) this.#lost.abort(new LeaseLostError(this.lease.name, detail))
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })

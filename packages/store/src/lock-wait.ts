@@ -9,17 +9,20 @@ import { writeKey } from './names.js'
  *  - it blocks the advisory key: writers are short by contract, so one whose transaction is older than the write
  *    time-out is ended;
  *  - it blocks a row: a removal may rightly be long, and renews its lease on another connection meanwhile, so it is
- *    ended only if the process it belongs to holds no lease any more.
+ *    ended only if the process it belongs to holds no lease any more;
+ *  - it blocks anything else, as a migration does by its table locks and its own key: it takes as long as it takes.
  *
  * Ending a session undoes its transaction: it can only lose work that was never committed.
  */
+
+type Wait = 'key' | 'row' | 'other'
 
 export interface Blocker {
   readonly pid: number
   readonly holder: string
   readonly transactionSeconds: number
-  /** What its direct victim waits for. */
-  readonly blocks: 'key' | 'row'
+  /** What its direct victim waits for. Of `other` (a table, the key of the migrations) nobody is ended. */
+  readonly blocks: Wait
   readonly ended: boolean
 }
 
@@ -78,18 +81,24 @@ const KEY_HOLDERS = `
     and pid <> pg_backend_pid()`
 
 const BLOCKED_BY = `
-  select unnest(pg_blocking_pids($1)) as blocker,
-    exists (select from pg_locks where pid = $1 and not granted and locktype = 'advisory') as on_key`
+  select unnest(pg_blocking_pids($1)) as blocker, coalesce((
+    select case
+      when locktype = 'advisory' and objsubid = 1 and (classid::bigint << 32) | objid::bigint = $2::bigint then 'key'
+      when locktype in ('transactionid', 'tuple') then 'row' end
+    from pg_locks where pid = $1 and not granted limit 1), 'other') as blocks`
 
 async function judge(tx: Tx, start: number, writeTimeoutMs: number): Promise<Blocker | null> {
   const seen = new Set([start])
   let victim = start
-  let last: { pid: number; blocks: 'key' | 'row' } | null = null
+  let last: { pid: number; blocks: Wait } | null = null
   for (;;) {
-    const { rows } = await tx.query<{ blocker: number; on_key: boolean }>(BLOCKED_BY, [victim])
+    const { rows } = await tx.query<{ blocker: number; blocks: Wait }>(BLOCKED_BY, [
+      victim,
+      writeKey(tx.schema),
+    ])
     const next = rows.find((row) => !seen.has(row.blocker))
     if (next === undefined) break // waits for nobody, or in a circle: the server's deadlock check resolves that
-    last = { pid: next.blocker, blocks: next.on_key ? 'key' : 'row' }
+    last = { pid: next.blocker, blocks: next.blocks }
     seen.add(next.blocker)
     victim = next.blocker
   }
@@ -110,7 +119,7 @@ const END_IF_STALE = `
     end as ended
   from pg_stat_activity a where a.pid = $1`
 
-async function end(tx: Tx, pid: number, blocks: 'key' | 'row', writeTimeoutMs: number): Promise<Blocker> {
+async function end(tx: Tx, pid: number, blocks: Wait, writeTimeoutMs: number): Promise<Blocker> {
   const { rows } = await tx.query<{ holder: string; seconds: number; ended: boolean }>(END_IF_STALE, [
     pid,
     blocks,

@@ -22,7 +22,7 @@ import {
   readRewindState,
 } from '@lockstep/store'
 import { Backoff } from './backoff.js'
-import { checkForFork, resolveFork } from './fork.js'
+import { checkForFork, describeUnsure, resolveFork } from './fork.js'
 import { rangeWidthMax, takeBlock, takeRange } from './forward.js'
 import { rest, untilRewound } from './patience.js'
 import { PauseLog } from './pause-log.js'
@@ -178,9 +178,7 @@ class ChainFollower {
       this.#verified = true
       return
     }
-    this.progress.wait(
-      `the node's head ${tip.head.height} is below the checkpoint ${this.#writer.checkpoint?.height}`,
-    )
+    this.progress.wait(describeUnsure(this.#writer, tip))
     await this.#lookAgain(heard, signal)
   }
 

@@ -40,6 +40,12 @@ export async function checkForFork(
   return header.hash === checkpoint.hash ? 'agrees' : 'forked'
 }
 
+/** Why the node could not tell, for people. */
+export const describeUnsure = ({ checkpoint }: ChainWriter, { head }: ChainTip): string =>
+  head.height < (checkpoint?.height ?? 0)
+    ? `the node's head ${head.height} is below the checkpoint ${checkpoint?.height}`
+    : `the node has no block ${checkpoint?.height}, the checkpoint, though its head is ${head.height}`
+
 /**
  * Takes the chain back to the fork point, in one transaction.
  *

@@ -69,7 +69,7 @@ test('a postgres on this folder is the server, and keeps its file', async () => 
 })
 
 test('a pid that is gone is left to PostgreSQL, which then looks for remains of that server', async () => {
-  const gone = spawn('true')
+  const gone = spawn(process.execPath, ['-e', ''])
   await once(gone, 'exit')
   await writeFile(file(), lines(gone.pid ?? 0))
   expect(await readLivePostmaster(dataDir)).toBeNull()
