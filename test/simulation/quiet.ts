@@ -12,6 +12,8 @@ import type { World } from './world.js'
 const PATIENCE_MS = 20 * 60_000
 /** A guard against a circle in which no time passes. */
 const TURNS_MAX = 60_000
+/** How often, in virtual time, it is seen to that everybody is there. */
+const LOOK_AGAIN_MS = 5000
 /** How often the picture is looked at, in turns. */
 const LOOK_EVERY = 25
 
@@ -43,7 +45,7 @@ export async function calmDown(world: World, server: SimulatedServer, failed: ()
       if (scheduler.now > deadline || turn > TURNS_MAX) throw notDone(world, picture)
       if (scheduler.now >= look) {
         await startWhatIsMissing(world, server, picture)
-        look = scheduler.now + 30_000
+        look = scheduler.now + LOOK_AGAIN_MS
       }
     }
     if (!(await scheduler.step(0))) throw notDone(world, await takePicture(server))

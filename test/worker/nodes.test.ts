@@ -5,7 +5,7 @@
  * Method: workers in this process follow simulated nodes over HTTP into a real database, while the nodes misbehave.
  */
 import { chainKey, type Height, height, timeFromSeconds } from '@lockstep/domain'
-import { evmChainOptions, SimulatedEvmNode } from '@lockstep/testkit'
+import { evmChainOptions, JsonRpcServer, RpcFault, SimulatedEvmNode } from '@lockstep/testkit'
 import { afterEach, expect, test } from 'vitest'
 import { cosmosChainOptions } from '../../packages/testkit/src/comet/index.js'
 import { cometHeadOf, headOf, recordingLogger, Scene, type Stage, transfers } from './scene.js'
@@ -282,23 +282,33 @@ test('S27: a chain with an endpoint of another chain refuses to start and names 
 
 test('S27: an address that comes to lead to another chain is shut out, and its blocks are not taken for a fork', async () => {
   const node = await scene.evm(transfers(20))
-  const alpha = evmChainOptions({ rpc: [node.url], pollMs: 3000 })
+  const foreign = await scene.evm(transfers(25), { chainId: 56, seed: 9 })
+  // A gateway: from one request to the next it leads elsewhere, and no connection breaks.
+  let upstream = node.url
+  const gateway = new JsonRpcServer((method, params) => forward(upstream, method, params))
+  await gateway.start()
+  scene.later(() => gateway.stop())
+  const alpha = evmChainOptions({ rpc: [gateway.url], pollMs: 30 })
   const stage = await scene.deploy(alpha)
   stage.work(alpha)
   await stage.untilAt('alpha', headOf(node))
-  await stage.untilPhase('alpha', 'live')
   const before = await stage.digestOf('alpha')
-  // Between two polls another node takes the address: none of its blocks is one of ours, not even the first.
-  const foreign = new SimulatedEvmNode({ chainId: 56, seed: 9 })
-  foreign.extend(transfers(25))
-  scene.later(() => foreign.stop())
-  const { port } = node
-  await node.stop()
-  await foreign.start(port)
+  upstream = foreign.url
   await stage.untilPhase('alpha', 'stopped', /is of chain 56, but the config says 1/)
   expect(await stage.digestOf('alpha')).toEqual(before)
   expect(await rollbacks(stage)).toBe(0)
 })
+
+async function forward(url: string, method: string, params: unknown): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+  const response = await fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
+  const { result, error } = (await response.json()) as {
+    result?: unknown
+    error?: { code: number; message: string }
+  }
+  if (error) throw new RpcFault(error.code, error.message)
+  return result
+}
 
 test('S22: results that lag behind their block are waited for, and are stored together with it', async () => {
   const { chain, node } = await scene.comet({ chainId: 'sim-1', version: '0.38.17' })

@@ -27,8 +27,8 @@ export function createProgram(env: NodeJS.ProcessEnv): Command {
     .option('-c, --config <file>', 'the config file', env.LOCKSTEP_CONFIG ?? 'config/chains.yaml')
     .option(
       '--log-level <level>',
-      'trace, debug, info, warn, error, fatal or silent',
-      env.LOCKSTEP_LOG_LEVEL ?? 'info',
+      'trace, debug, info, warn, error, fatal or silent; default: info for start and worker, else error',
+      env.LOCKSTEP_LOG_LEVEL,
     )
     .option(
       '--log-format <format>',

@@ -10,26 +10,33 @@ import { createSource } from '@lockstep/worker'
 /** The options that every command has. */
 export interface GlobalWords {
   readonly config: string
-  readonly logLevel: string
+  /** Left out: `info` for what runs on and on, `error` for commands that answer with a sentence. */
+  readonly logLevel?: string
   readonly logFormat: string
 }
 
 const LEVELS: readonly string[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Log lines: pretty for people at a terminal, JSON for programs. */
-export function openLogger(words: GlobalWords, destination?: NodeJS.WritableStream): Logger {
-  if (!LEVELS.includes(words.logLevel)) {
-    throw new BadInputError(`"${words.logLevel}" is no log level.`, `Use one of ${LEVELS.join(', ')}.`)
+/** For `start` and `worker`, whose log lines are what they show: pretty for people at a terminal, JSON for programs. */
+export const openLogger = (words: GlobalWords): Logger => createLogger(loggerOptions(words, 'info'))
+
+/** For commands whose answer is on standard output: only what goes wrong beside it, on standard error. */
+export const openQuietLogger = (words: GlobalWords): Logger =>
+  createLogger({ ...loggerOptions(words, 'error'), destination: process.stderr })
+
+function loggerOptions(
+  words: GlobalWords,
+  defaultLevel: LogLevel,
+): { level: LogLevel; format: 'pretty' | 'json' } {
+  const level = words.logLevel ?? defaultLevel
+  if (!LEVELS.includes(level)) {
+    throw new BadInputError(`"${level}" is no log level.`, `Use one of ${LEVELS.join(', ')}.`)
   }
   if (!['auto', 'pretty', 'json'].includes(words.logFormat)) {
     throw new BadInputError(`"${words.logFormat}" is no log format.`, 'Use auto, pretty or json.')
   }
   const format = words.logFormat === 'auto' ? (process.stdout.isTTY ? 'pretty' : 'json') : words.logFormat
-  return createLogger({
-    level: words.logLevel as LogLevel,
-    format: format as 'pretty' | 'json',
-    ...(destination && { destination }),
-  })
+  return { level: level as LogLevel, format: format as 'pretty' | 'json' }
 }
 
 export const readConfig = (words: GlobalWords): LockstepOptions =>

@@ -54,7 +54,7 @@ export class RpcUnavailableError extends LockstepError {
   constructor(chain: ChainKey, endpoint: string, reason: string, cause?: unknown) {
     super(
       `Chain ${chain}: the node at ${endpoint} does not answer: ${reason}`,
-      `Check that the address under chains.${chain}.rpc is right and that the node is up; Lockstep keeps trying.`,
+      `Check that the address under chains.${chain}.rpc is right and that the node is up; a worker keeps trying.`,
       { chain, endpoint, reason },
       cause,
     )

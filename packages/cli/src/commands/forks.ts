@@ -1,7 +1,7 @@
 import { readForks } from '@lockstep/coordinator'
 import { BadInputError, isChainKey } from '@lockstep/domain'
 import { forksJson, formatForks } from '../print/history.js'
-import { type GlobalWords, openLogger, withSession } from '../session.js'
+import { type GlobalWords, openQuietLogger, withSession } from '../session.js'
 import { positiveNumber } from '../words.js'
 
 export interface ForksWords extends GlobalWords {
@@ -16,7 +16,7 @@ export async function forks(words: ForksWords): Promise<void> {
   const chain = words.chain ?? null
   if (chain !== null && !isChainKey(chain))
     throw new BadInputError(`"${chain}" is no chain's key.`, 'See "lockstep status".')
-  await withSession(words, openLogger(words, process.stderr), async ({ db }) => {
+  await withSession(words, openQuietLogger(words), async ({ db }) => {
     const found = await readForks(db, chain, limit)
     process.stdout.write(`${words.json ? JSON.stringify(forksJson(found), null, 2) : formatForks(found)}\n`)
   })

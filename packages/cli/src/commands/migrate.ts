@@ -9,12 +9,12 @@ import {
   registerChains,
 } from '@lockstep/store'
 import type { Logger } from '@lockstep/telemetry'
-import { databaseUrl, type GlobalWords, openDatabase, openLogger, readConfig } from '../session.js'
+import { databaseUrl, type GlobalWords, openDatabase, openQuietLogger, readConfig } from '../session.js'
 
 /** `lockstep migrate`: all DDL, with the role that owns the tables. */
 export async function migrate(words: GlobalWords): Promise<void> {
   const options = readConfig(words)
-  const logger = openLogger(words, process.stderr)
+  const logger = openQuietLogger(words)
   const db = openDatabase(options, await databaseUrl(options), logger)
   try {
     const applied = await migrateSchema(db, options.database.readSchema)

@@ -2,7 +2,7 @@ import { readHistory, readOneRewind, readStatusView } from '@lockstep/coordinato
 import { formatTimeShort } from '@lockstep/domain'
 import { cancelRewind } from '@lockstep/rewind'
 import { formatHistory, formatRewind, historyJson } from '../print/history.js'
-import { type GlobalWords, openLogger, withSession } from '../session.js'
+import { type GlobalWords, openQuietLogger, withSession } from '../session.js'
 import { positiveNumber } from '../words.js'
 
 export interface AuditWords extends GlobalWords {
@@ -11,7 +11,7 @@ export interface AuditWords extends GlobalWords {
 
 /** `lockstep rewind cancel`. */
 export async function rewindCancel(words: GlobalWords): Promise<void> {
-  await withSession(words, openLogger(words, process.stderr), async ({ db }) => {
+  await withSession(words, openQuietLogger(words), async ({ db }) => {
     const { rewindId, timestamp } = await cancelRewind(db)
     process.stdout.write(
       `Rewind ${rewindId} to ${formatTimeShort(timestamp)} was cancelled: nothing was removed.\n`,
@@ -21,7 +21,7 @@ export async function rewindCancel(words: GlobalWords): Promise<void> {
 
 /** `lockstep rewind status`: the running one. */
 export async function rewindStatus(words: AuditWords): Promise<void> {
-  await withSession(words, openLogger(words, process.stderr), async ({ db }) => {
+  await withSession(words, openQuietLogger(words), async ({ db }) => {
     const view = await readStatusView(db)
     if (view.state.lock === null)
       return print(words, 'No rewind is running. "lockstep rewind history" shows earlier ones.', null)
@@ -41,7 +41,7 @@ export async function rewindStatus(words: AuditWords): Promise<void> {
 /** `lockstep rewind history`. */
 export async function rewindHistory(words: AuditWords & { readonly limit: string }): Promise<void> {
   const limit = positiveNumber(words.limit, '--limit')
-  await withSession(words, openLogger(words, process.stderr), async ({ db }) => {
+  await withSession(words, openQuietLogger(words), async ({ db }) => {
     const found = await readHistory(db, limit)
     print(words, formatHistory(found), found.map(historyJson))
   })
@@ -49,7 +49,7 @@ export async function rewindHistory(words: AuditWords & { readonly limit: string
 
 /** `lockstep rewind show <id>`. */
 export async function rewindShow(id: string, words: AuditWords): Promise<void> {
-  await withSession(words, openLogger(words, process.stderr), async ({ db }) => {
+  await withSession(words, openQuietLogger(words), async ({ db }) => {
     const found = await readOneRewind(db, id)
     print(words, formatRewind(found), historyJson(found))
   })

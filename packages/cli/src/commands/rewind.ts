@@ -20,7 +20,7 @@ import { EXIT } from '../exit-codes.js'
 import { faultFromEnvironment } from '../faults.js'
 import { FollowView } from '../print/follow-view.js'
 import { formatBlockers, formatPlan, formatSummary, planJson, progressJson } from '../print/rewind.js'
-import { type GlobalWords, openLogger, type Session, whoAmI, withSession } from '../session.js'
+import { type GlobalWords, openQuietLogger, type Session, whoAmI, withSession } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
 
 /** How often the follower looks, where no notification comes. */
@@ -40,7 +40,7 @@ export interface RewindWords extends GlobalWords {
 /** `lockstep rewind --to <when>`: plan, question, request, and following to the end. */
 export async function rewind(words: RewindWords): Promise<void> {
   const moment = momentOf(words)
-  await withSession(words, openLogger(words, process.stderr), async (session) => {
+  await withSession(words, openQuietLogger(words), async (session) => {
     const { options, db, sourceOf } = session
     const timestamp = await resolveMoment(db, moment, sourceOf)
     const plan = await planRewind(db, timestamp, { sourceOf, timeoutMs: options.rewind.searchTimeoutMs })

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readStatusView } from '@lockstep/coordinator'
 import { createLogUpdate } from 'log-update'
 import { formatStatus, statusJson } from '../print/status.js'
-import { type GlobalWords, openLogger, withSession } from '../session.js'
+import { type GlobalWords, openQuietLogger, withSession } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
 
 export interface StatusWords extends GlobalWords {
@@ -17,7 +17,7 @@ export async function status(words: StatusWords): Promise<void> {
   const format = words.json
     ? (view: Parameters<typeof statusJson>[0]) => JSON.stringify(statusJson(view), null, words.watch ? 0 : 2)
     : formatStatus
-  await withSession(words, openLogger(words, process.stderr), async ({ db }) => {
+  await withSession(words, openQuietLogger(words), async ({ db }) => {
     if (!words.watch) {
       process.stdout.write(`${format(await readStatusView(db))}\n`)
       return

@@ -10,7 +10,7 @@ import {
 import { digestChain, readChains, readCheckpoint, readFrom, type TableDigest } from '@lockstep/store'
 import { EXIT } from '../exit-codes.js'
 import { formatTable } from '../print/table.js'
-import { type GlobalWords, openLogger, type Session, withSession } from '../session.js'
+import { type GlobalWords, openQuietLogger, type Session, withSession } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
 
 export interface VerifyWords extends GlobalWords {
@@ -25,7 +25,7 @@ export async function verify(words: VerifyWords): Promise<void> {
   if (from !== null && words.chain === undefined) {
     throw new BadInputError('--from is a height of one chain.', 'Name the chain with --chain.')
   }
-  await withSession(words, openLogger(words, process.stderr), async (session) => {
+  await withSession(words, openQuietLogger(words), async (session) => {
     const { stop, dispose } = listenForStop(() => {})
     try {
       const results: ChainVerification[] = []
@@ -78,7 +78,7 @@ export interface DigestWords extends GlobalWords {
 export async function digest(words: DigestWords): Promise<void> {
   const moment = words.to === undefined || /^\d+$/.test(words.to) ? null : parseMoment(words.to)
   const height = words.to !== undefined && moment === null ? heightOf(words.to) : null
-  await withSession(words, openLogger(words, process.stderr), async (session) => {
+  await withSession(words, openQuietLogger(words), async (session) => {
     const { db } = session
     const time = moment && (await resolveMoment(db, moment, session.sourceOf))
     const registered = (await db.transaction(readChains)).filter(

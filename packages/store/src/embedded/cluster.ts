@@ -100,7 +100,7 @@ function initdbSays(error: unknown): string {
 
 /** Nothing of ours: PG… variables and foreign libraries would change what the programs do. English, to be read. */
 export const serverEnvironment = (): NodeJS.ProcessEnv => ({
-  PATH: process.env.PATH,
+  PATH: '/usr/local/bin:/usr/bin:/bin',
   LC_ALL: 'C',
   TZ: 'UTC',
 })
