@@ -36,8 +36,9 @@ export async function createDeployment(
     schema,
     open,
     drop: async () => {
-      await Promise.allSettled(opened.map((db) => db.close()))
-      await database.drop()
+      const closed = Promise.allSettled(opened.map((db) => db.close()))
+      await database.drop() // also while a test that failed still has a transaction open, which closing would wait for
+      await closed
     },
   }
 }

@@ -21,6 +21,7 @@ const DISTURBANCES: readonly Disturbance[] = [
   { name: 'node', weight: 4, disturb: changeNode },
   { name: 'rewind', weight: 8, disturb: rewind },
   { name: 'cancel', weight: 1.5, disturb: cancel },
+  { name: 'again', weight: 1.5, disturb: again },
   { name: 'pause', weight: 0.8, disturb: pause },
   { name: 'resume', weight: 3, disturb: resume },
   { name: 'kill', weight: 5, disturb: kill },
@@ -34,6 +35,7 @@ const DISTURBANCES: readonly Disturbance[] = [
   { name: 'retire', weight: 0.4, disturb: retire },
   { name: 'register', weight: 0.6, disturb: register },
   { name: 'coordinator', weight: 2, disturb: startCoordinator },
+  { name: 'time', weight: 6, disturb: passTime },
   { name: 'speeds', weight: 8, disturb: shuffleSpeeds },
 ]
 
@@ -94,7 +96,8 @@ function changeNode({ chains, scheduler }: World, random: Random): string {
 }
 
 function rewind(world: World, random: Random): string {
-  const timestamp = momentOf(world, random)
+  const timestamp =
+    random.chance(0.3) && world.lastMoment !== null ? world.lastMoment : momentOf(world, random)
   const hold = random.chance(0.1)
   const follow = random.chance(0.4)
   world.requestRewind({ timestamp, reason: null, who: 'operator', ...(hold && { hold }) }, follow)
@@ -113,6 +116,11 @@ function momentOf({ chains }: World, random: Random): TimeUs {
 function cancel(world: World): string {
   world.cancelRewind()
   return 'asked for'
+}
+
+function again(world: World): string {
+  world.cancelAndAskAgain()
+  return 'cancelled, and asked for with the same T'
 }
 
 function pause(world: World): string {
@@ -205,6 +213,13 @@ function startCoordinator(world: World): string | null {
 function shuffleSpeeds(world: World): null {
   world.scheduler.shuffleSpeeds(world.living)
   return null
+}
+
+/** Mostly little time passes between two steps; leases and time-outs end where much does. */
+async function passTime({ scheduler, options }: World, random: Random): Promise<string> {
+  const until = scheduler.now + options.leaseMs * random.pick([0.2, 0.6, 1.2, 3])
+  for (let turn = 0; turn < 150 && scheduler.now < until; turn++) await scheduler.step(0.3)
+  return 'has passed'
 }
 
 const livingWorkers = (world: World): SimulatedProcess[] =>

@@ -1,10 +1,12 @@
 /*
- * npm run simulate -- --seed 1 --steps 80 [--seeds 100] [--trace] [--twice]
+ * npm run simulate -- --seed 1 --steps 80 [--seeds 100] [--trace] [--twice] [--until-broken] [--processes]
  *
  * Runs seeds one after the other and prints what each came to. Ends with 1 where a promise was broken.
  */
 import { parseArgs } from 'node:util'
 import { startTemporaryPostgres } from '@lockstep/store'
+import { startPostgresForTests } from '@lockstep/testkit'
+import { simulateProcesses } from './processes.js'
 import { prepareDatabase, type SimulationResult, simulate } from './simulate.js'
 import { SimulatedServer } from './simulated-server.js'
 
@@ -15,37 +17,60 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
     twice: { type: 'boolean', default: false },
+    /** Stop at the first broken promise. */
+    'until-broken': { type: 'boolean', default: false },
+    /** A database to use, and to empty; left out: a temporary PostgreSQL. */
+    database: { type: 'string' },
+    /** Real processes; the seed gives the schedule. */
+    processes: { type: 'boolean', default: false },
   },
 })
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
-const postgres = await startTemporaryPostgres()
-try {
-  await prepareDatabase(postgres.url)
-  const server = await SimulatedServer.open(postgres.url)
-  const failed: number[] = []
-  const first = Number(values.seed)
-  const startedAt = Date.now()
-  for (let seed = first, began = Date.now(); seed < first + Number(values.seeds); seed++) {
-    began = Date.now()
-    const result = await simulate(server, { seed, steps: Number(values.steps) })
-    print(`${Date.now() - began} ms`)
-    if (result.failure) failed.push(seed)
-    report(result)
-    if (values.twice) {
-      const again = await simulate(server, { seed, steps: Number(values.steps) })
+const first = Number(values.seed)
+const steps = Number(values.steps)
+const failed: number[] = []
+const startedAt = Date.now()
+await (values.processes ? withProcesses() : inOneProcess())
+const seconds = ((Date.now() - startedAt) / 1000).toFixed(0)
+print(`${failed.length === 0 ? 'every promise held' : `broken by ${failed.join(', ')}`}, in ${seconds} s`)
+if (failed.length > 0) process.exitCode = 1
+
+async function inOneProcess(): Promise<void> {
+  const postgres = values.database ? null : await startTemporaryPostgres()
+  const url = values.database ?? postgres?.url ?? ''
+  try {
+    await prepareDatabase(url)
+    const server = await SimulatedServer.open(url)
+    for (let seed = first; seed < first + Number(values.seeds); seed++) {
+      const result = await simulate(server, { seed, steps })
+      report(result)
+      if (result.failure) failed.push(seed)
+      if (result.failure && values['until-broken']) break
+      if (!values.twice) continue
+      const again = await simulate(server, { seed, steps })
       if (again.digest !== result.digest) tellDifference(result, again)
     }
+    await server.close()
+  } finally {
+    await postgres?.stop()
   }
-  await server.close()
-  const seconds = (Date.now() - startedAt) / 1000
-  print(
-    `${values.seeds} seeds in ${seconds.toFixed(0)} s; ${failed.length === 0 ? 'every promise held' : `broken: ${failed.join(', ')}`}`,
-  )
-  process.exitCode = failed.length === 0 ? 0 : 1
-} finally {
-  await postgres.stop()
+}
+
+async function withProcesses(): Promise<void> {
+  const postgres = await startPostgresForTests({ databaseUrl: values.database, dockerHost: undefined })
+  try {
+    for (let seed = first; seed < first + Number(values.seeds); seed++) {
+      const { schedule, failure, seconds } = await simulateProcesses(seed, steps)
+      if (values.trace) for (const line of schedule) print(line)
+      print(`seed ${seed} steps ${steps}: ${seconds.toFixed(0)} s: ${failure ? `BROKEN ${failure}` : 'held'}`)
+      if (failure) failed.push(seed)
+      if (failure && values['until-broken']) break
+    }
+  } finally {
+    await postgres.stop()
+  }
 }
 
 function report({ seed, steps, digest, trace, virtualSeconds, failure }: SimulationResult): void {

@@ -7,6 +7,7 @@ import {
   type Height,
   LeaseLostError,
   RequestRefusedError,
+  type TimeUs,
 } from '@lockstep/domain'
 import {
   type CarryOutOptions,
@@ -59,6 +60,8 @@ export class World {
   readonly workers = new Map<SimulatedProcess, ChainKey>()
   readonly operators = new Set<SimulatedProcess>()
   coordinator: SimulatedProcess | null = null
+  /** What was last asked for. */
+  lastMoment: TimeUs | null = null
   readonly #all: SimulatedProcess[] = []
   readonly #stops = new Map<SimulatedProcess, AbortController>()
   #names = 0
@@ -149,6 +152,7 @@ export class World {
 
   /** An operator's `lockstep rewind`; with `follow` it stays until the rewind is over, and carries out what is free. */
   requestRewind(request: RewindRequest, follow: boolean): void {
+    this.lastMoment = request.timestamp
     this.#operate('rewind', async (process, db, stop) => {
       const { rewindId } = await requestRewind(db, { request, signal: stop })
       if (!follow) return
@@ -160,6 +164,14 @@ export class World {
       } finally {
         await listener.close()
       }
+    })
+  }
+
+  /** Somebody who changes their mind twice: another rewind with the same T. */
+  cancelAndAskAgain(): void {
+    this.#operate('again', async (_, db) => {
+      const { timestamp } = await cancelRewind(db)
+      await requestRewind(db, { request: { timestamp, reason: null, who: 'operator' } })
     })
   }
 

@@ -90,6 +90,13 @@ const reason = () =>
     `select phase, reason from chain_status where chain = 'alpha'`,
   ).then(([row]) => row)
 
+/** The row is also that of the worker before, until this one says something. */
+const stoppedFor = (why: string) =>
+  waitUntil(`alpha was stopped: ${why}`, async () => {
+    const row = await reason()
+    return row?.phase === 'stopped' && (row.reason ?? '').includes(why)
+  })
+
 async function withWorker(
   given: Partial<EvmChainOptions>,
   use: (worker: InProcessWorker) => Promise<void>,
@@ -112,7 +119,7 @@ test('a worker whose config was changed stops while there is data, and changes n
   await withWorker({ blocks: 'all' }, () => isAt(20).then(() => {}))
   const facts = await readEverything(deployment, ['block', 'event', 'header'])
   await withWorker({ blocks: 'all', filterDigest: 'another filter' }, async () => {
-    await waitUntil('it stopped', async () => (await reason())?.phase === 'stopped')
+    await stoppedFor('it was indexed with')
     expect((await reason())?.reason).toContain(
       'it was indexed with contracts, events or blocks (digest) test',
     )
@@ -125,7 +132,7 @@ test('it still takes part in a rewind, waits for the other chains, and after one
   await withWorker({ blocks: 'all' }, () => isAt(20).then(() => {}))
   const beta = await writeBlocks(db, await takeChain(db, BETA), steady(0, 3))
   await withWorker({ blocks: 'all', filterDigest: 'another filter' }, async () => {
-    await waitUntil('it stopped', async () => (await reason())?.phase === 'stopped')
+    await stoppedFor('it was indexed with')
     await requestRewind(db, requestOf(at(-1000)))
     await waitUntil(
       'alpha is done',

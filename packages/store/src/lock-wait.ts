@@ -7,7 +7,7 @@ import { writeKey } from './names.js'
  * nobody, and judges that one:
  *
  *  - it blocks the advisory key: writers are short by contract, so one whose transaction is older than the write
- *    time-out is ended;
+ *    time-out is ended (a request has longer, see below);
  *  - it blocks a row: a removal may rightly be long, and renews its lease on another connection meanwhile, so it is
  *    ended only if the process it belongs to holds no lease any more;
  *  - it blocks anything else, as a migration does by its table locks and its own key: it takes as long as it takes.
@@ -105,11 +105,19 @@ async function judge(tx: Tx, start: number, writeTimeoutMs: number): Promise<Blo
   return last && end(tx, last.pid, last.blocks, writeTimeoutMs)
 }
 
+/**
+ * How much longer a request may hold the key than a writer: on a chain whose times fell it reads all rows after T. One
+ * whose client is frozen between statements is ended by the server itself, after the write time-out.
+ */
+const REQUEST_PATIENCE = 6
+
 const END_IF_STALE = `
   select coalesce(substring(a.application_name from '^lockstep:(.*)$'), a.application_name) as holder,
     coalesce(extract(epoch from clock_timestamp() - a.xact_start), 0)::float8 as seconds,
     case
-      when $2 = 'key' and clock_timestamp() - a.xact_start > $3 * interval '1 millisecond'
+      when $2 = 'key' and clock_timestamp() - a.xact_start > $3 * interval '1 millisecond' * case when exists (
+          select from pg_locks where pid = a.pid and locktype = 'advisory' and mode = 'ExclusiveLock' and granted)
+          then ${REQUEST_PATIENCE} else 1 end
         then pg_terminate_backend(a.pid)
       when $2 = 'row' and a.application_name like 'lockstep:%' and clock_timestamp() - a.xact_start > $3 * interval '1 millisecond'
         and not exists (select from lease

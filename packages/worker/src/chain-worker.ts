@@ -61,6 +61,8 @@ class ChainFollower {
   /** Why this chain does not go on by itself. It still takes part in rewinds, and a rewind clears it. */
   #stopped: LockstepError | null = null
   #loaded = false
+  /** The chain is empty and was registered with other settings: it takes those of the config before its first write. */
+  #adopts = false
 
   constructor(
     readonly worker: WorkerOptions,
@@ -96,6 +98,7 @@ class ChainFollower {
     if (state.lock || state.pause) return this.#pause(state, heard, signal)
     this.#pauseLog.end()
     if (this.#stopped) return this.#idle(heard, signal)
+    if (this.#adopts) return this.#adopt()
     await this.#follow(heard, signal)
   }
 
@@ -207,9 +210,15 @@ class ChainFollower {
     }))
     this.#setWriter({ ...this.#writer, checkpoint })
     this.#loaded = true
+    this.#adopts = false
     if (registered === null || !chainChanged(registered, options)) return
     if (checkpoint !== null) throw chainChangedError(registered, options)
-    await adoptSettings(db, this.#writer, options)
+    this.#adopts = true // a write, so not before the look for a rewind or pause
+  }
+
+  async #adopt(): Promise<void> {
+    await adoptSettings(this.worker.db, this.#writer, this.worker.options)
+    this.#adopts = false
   }
 
   #setWriter(writer: ChainWriter): void {
