@@ -168,7 +168,7 @@ class Run {
   #fail(promise: string, detail: string): void {
     if (this.#failure !== null) return
     this.#failure = { promise, detail }
-    this.scheduler.log(`!! ${promise}: ${detail}`)
+    this.scheduler.log(`!! ${promise}: ${detail.split('\n')[0]}`)
   }
 }
 
