@@ -16,7 +16,12 @@ export default defineConfig({
       {
         // Beside the code: no I/O beyond loopback, run on each save.
         resolve: { alias },
-        test: { name: 'unit', include: ['packages/*/src/**/*.test.ts'], testTimeout: 20_000 },
+        test: {
+          name: 'unit',
+          include: ['packages/*/src/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
       },
       {
         // What needs PostgreSQL, nodes or processes. The machine is shared: time limits are for hangs only.

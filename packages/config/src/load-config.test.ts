@@ -31,6 +31,7 @@ describe('the sample', () => {
       database: { url: null, schema: 'lockstep', readSchema: 'indexed' },
       lease: { timeMs: 15_000 },
       rewind: { takeOverAfterMs: 30_000, searchTimeoutMs: 10_000, writeTimeoutMs: 10_000, pollMs: 1_000 },
+      onFork: 'rollback',
       progressMs: 10_000,
     })
     expect(chains.map(({ chain, kind, chainId, rpc }) => [chain, kind, chainId, rpc])).toEqual([

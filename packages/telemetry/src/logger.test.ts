@@ -173,7 +173,7 @@ describe('pretty', () => {
       "[HH:MM:SS.mmm] ERROR: endpoint failed attempts=3
           Chain alpha: the node at http://h does not answer: refused
           because: ECONNREFUSED
-          Hint: Check that the address under chains.alpha.rpc is right and that the node is up; Lockstep keeps trying."
+          Hint: Check that the address under chains.alpha.rpc is right and that the node is up; a worker keeps trying."
     `)
   })
 
