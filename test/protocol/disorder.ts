@@ -10,5 +10,4 @@ export function randomFrom(seed: number): () => number {
 }
 
 /** The seed of this run: the one that was given, to repeat it, or the clock's. */
-// biome-ignore lint/suspicious/noUndeclaredEnvVars: only to repeat a run by hand
 export const seedOfRun = (): number => Number(process.env.LOCKSTEP_TEST_SEED ?? Date.now() % 1_000_000)

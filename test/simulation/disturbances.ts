@@ -101,7 +101,9 @@ function rewind(world: World, random: Random): string {
   const hold = random.chance(0.1)
   const follow = random.chance(0.4)
   world.requestRewind({ timestamp, reason: null, who: 'operator', ...(hold && { hold }) }, follow)
-  return `to ${timestamp}${hold ? ', held' : ''}${follow ? ', followed' : ''}`
+  const again = random.chance(0.2)
+  if (again) world.scheduler.after(null, random.pick([5, 15, 40]), () => world.cancelAndAskAgain())
+  return `to ${timestamp}${hold ? ', held' : ''}${follow ? ', followed' : ''}${again ? ', and then again' : ''}`
 }
 
 /** Mostly a moment near a head; of a block, or just beside it. */

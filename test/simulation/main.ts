@@ -6,7 +6,6 @@
 import { parseArgs } from 'node:util'
 import { startTemporaryPostgres } from '@lockstep/store'
 import { startPostgresForTests } from '@lockstep/testkit'
-import { simulateProcesses } from './processes.js'
 import { prepareDatabase, type SimulationResult, simulate } from './simulate.js'
 import { SimulatedServer } from './simulated-server.js'
 
@@ -59,6 +58,7 @@ async function inOneProcess(): Promise<void> {
 }
 
 async function withProcesses(): Promise<void> {
+  const { simulateProcesses } = await import('./processes.js')
   const postgres = await startPostgresForTests({ databaseUrl: values.database, dockerHost: undefined })
   try {
     for (let seed = first; seed < first + Number(values.seeds); seed++) {

@@ -44,6 +44,7 @@ try {
     verdicts.push(verdict)
     print(describeVerdict(verdict))
   }
+  await provePlainCopy(Math.max(...verdicts.map(({ caughtBy }) => caughtBy?.seed ?? 0)))
   const survivors = verdicts.filter(({ caughtBy }) => caughtBy === null)
   print(`${verdicts.length} mutants, ${survivors.length} survived`)
   process.exitCode = survivors.length === 0 ? 0 : 1
@@ -68,10 +69,18 @@ async function tryMutation(mutation: Mutation, index: number): Promise<Verdict> 
   const undo: (() => Promise<void>)[] = []
   try {
     for (const change of mutation.changes) undo.push(await apply(change))
-    return { mutation, caughtBy: await runSeeds(await createDatabase(`mutant_${index}`)) }
+    const database = await createDatabase(`mutant_${index}`)
+    return { mutation, caughtBy: await runSeeds(database, Number(values.seeds)) }
   } finally {
     for (const each of undo.reverse()) await each()
   }
+}
+
+/** What caught the mutants must be the mutations: without one, the same seeds find nothing. */
+async function provePlainCopy(lastSeed: number): Promise<void> {
+  const found = await runSeeds(await createDatabase('plain'), lastSeed + 1 - Number(values.seed))
+  if (found !== null) throw new Error(`seed ${found.seed} breaks without a mutation: ${found.promise}`)
+  print(`without a mutation the same seeds, up to ${lastSeed}, break nothing`)
 }
 
 /** Changes source and build alike. */
@@ -110,9 +119,9 @@ async function createDatabase(name: string): Promise<string> {
   return url.href
 }
 
-async function runSeeds(database: string): Promise<Verdict['caughtBy']> {
+async function runSeeds(database: string, seeds: number): Promise<Verdict['caughtBy']> {
   const main = join(copy, 'test/simulation/main.ts')
-  const words = ['--seed', values.seed, '--seeds', values.seeds, '--steps', values.steps, '--until-broken']
+  const words = ['--seed', values.seed, '--seeds', String(seeds), '--steps', values.steps, '--until-broken']
   const child = spawn(process.execPath, ['--import', 'tsx', main, ...words, '--database', database], {
     cwd: dirname(main),
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -121,8 +130,10 @@ async function runSeeds(database: string): Promise<Verdict['caughtBy']> {
   child.stdout.setEncoding('utf8').on('data', (part: string) => {
     text += part
   })
-  await new Promise((resolve) => child.once('close', resolve))
+  const code = await new Promise((resolve) => child.once('close', resolve))
   const broken = /^seed (\d+) .*BROKEN ([^:]+): (.*)$/m.exec(text)
+  if (broken === null && code !== 0)
+    throw new Error(`the simulation itself failed, with ${code}: ${text.slice(-1000)}`)
   return broken ? { seed: Number(broken[1]), promise: `${broken[2]}: ${broken[3]?.slice(0, 100)}` } : null
 }
 

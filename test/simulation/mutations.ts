@@ -200,6 +200,12 @@ export const MUTATIONS: readonly Mutation[] = [
     'if (high !== null || bracket.highHash !== null) return',
   ),
   one(
+    'a rewind where there is no chain',
+    'rewind/src/request.ts',
+    'if (chains.length === 0) throw nothingRegistered()',
+    'if (chains.length < 0) throw nothingRegistered()',
+  ),
+  one(
     'a fork request does not prove its worker',
     'rewind/src/request.ts',
     'if (request.fork) await proveCheckpoint(tx, request.fork.writer)',

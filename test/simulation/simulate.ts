@@ -138,7 +138,7 @@ class Run {
       [0, 1, 3, 8],
       [10, 30, 80],
     ])
-    await this.#steps(random.pick([20, 200, 600]), timeRate)
+    await this.#steps(random.pick([10, 150, 150, 300, 300, 600]), timeRate)
     for (let step = 1; step <= this.options.steps && this.#failure === null; step++) {
       await disturb(this.world)
       await this.#steps(random.pick(between), timeRate)
