@@ -29,13 +29,13 @@ export interface ScheduleResult {
   readonly failure: string | null
 }
 
-const LEASE_MS = 2000
+const LEASE_MS = 4000
 const SETTINGS = {
   lease: { time: `${LEASE_MS}ms` },
-  rewind: { pollInterval: '300ms', searchTimeout: '2s', writeTimeout: '1s', takeOverAfter: '3s' },
+  rewind: { pollInterval: '300ms', searchTimeout: '2s', writeTimeout: '1s', takeOverAfter: '6s' },
 }
 /** A shared machine may be very slow; this is against hangs. */
-const PATIENCE_MS = 120_000
+const PATIENCE_MS = 240_000
 const TOKEN = addressOf(0x70)
 const ORIGIN_SECONDS = 1_700_000_000
 
@@ -156,7 +156,9 @@ class ProcessRun {
       },
       PATIENCE_MS,
       200,
-    )
+    ).catch(async (error: Error) => {
+      throw new Error(`${error.message}; ${await this.#describe()}`)
+    })
     await project.indexAfresh()
     const { differences } = await project.compareWithFresh()
     if (differences.length > 0) return `not as a fresh index: ${JSON.stringify(differences).slice(0, 1000)}`
@@ -168,6 +170,18 @@ class ProcessRun {
     await this.#project?.close()
     await Promise.all(this.#endings)
     await Promise.allSettled(this.#chains.map((chain) => chain.stop()))
+  }
+
+  /** For who looks into a failure. */
+  async #describe(): Promise<string> {
+    const project = this.#project as Project
+    const rows = await project.query<{ row: string }>(
+      `select 'left: ' || key || ' ' || value as row from _global where key <> 'epoch'
+       union all select c.chain || ' at ' || coalesce(c.height, -1) || ', ' || coalesce(s.phase, 'never') || ' ' || coalesce(s.reason, '')
+       from checkpoint c left join chain_status s using (chain)`,
+    )
+    const heads = this.#chains.map(({ name, head }) => `${name} has ${head()}`)
+    return [...heads, ...rows.map(({ row }) => row)].join('; ')
   }
 
   #startWorker(name: string): void {

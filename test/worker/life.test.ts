@@ -4,7 +4,9 @@
  *
  * Method: workers in this process on a real database, told to stop or robbed of what they hold at chosen moments.
  */
+
 import { LeaseLostError } from '@lockstep/domain'
+import { pause, resume } from '@lockstep/rewind'
 import { addressOf, evmChainOptions, transferLog } from '@lockstep/testkit'
 import { afterEach, expect, test } from 'vitest'
 import { headOf, recordingLogger, Scene, type Stage, TOKEN, transfers } from './scene.js'
@@ -147,4 +149,19 @@ test('a chain whose settings changed stops and names them, and goes on under the
   await stage.untilReleased()
   await stage.untilAt('alpha', headOf(node))
   await stage.expectFresh(changed)
+})
+
+test('a stopped chain says why again after a pause', async () => {
+  const node = await scene.evm(transfers(5))
+  const alpha = evmChainOptions({ rpc: [node.url], pollMs: 30 })
+  const stage = await scene.deploy(alpha)
+  const first = stage.work(alpha)
+  await stage.untilAt('alpha', headOf(node))
+  await first.stop()
+  stage.work({ ...alpha, filterDigest: 'another' })
+  await stage.untilPhase('alpha', 'stopped', /it was indexed with/)
+  await pause(stage.db, { who: 'test', reason: null })
+  await stage.untilPhase('alpha', 'paused', /paused by test/)
+  await resume(stage.db)
+  await stage.untilPhase('alpha', 'stopped', /it was indexed with/)
 })

@@ -1,4 +1,5 @@
-import { Command } from 'commander'
+import { BadInputError } from '@lockstep/domain'
+import { Command, Help } from 'commander'
 import { configCheck } from './commands/config-check.js'
 import { type ForksWords, forks } from './commands/forks.js'
 import { migrate } from './commands/migrate.js'
@@ -35,7 +36,15 @@ export function createProgram(env: NodeJS.ProcessEnv): Command {
       'pretty, json, or auto: pretty at a terminal',
       env.LOCKSTEP_LOG_FORMAT ?? 'auto',
     )
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleGlobalOptions: (command) => {
+        const all = Object.assign(new Help(), { showGlobalOptions: true }).visibleGlobalOptions(command)
+        return command.parent?.name() === 'rewind'
+          ? all.filter(({ long }) => SHARED_OPTIONS.includes(long ?? ''))
+          : all
+      },
+    })
     .addHelpText('after', `${GETTING_STARTED}\n${EXIT_CODES_HELP}`)
     .showHelpAfterError('(lockstep --help explains the commands)')
     .exitOverride()
@@ -93,23 +102,50 @@ function addRewind(program: Command): void {
   group
     .command('cancel')
     .description('take a rewind back, while no chain has removed anything')
-    .action((_words, command: Command) => rewindCancel(command.optsWithGlobals<GlobalWords>()))
+    .action((_words, command: Command) => rewindCancel(onlyJson<AuditWords>(command)))
   group
     .command('status')
     .description('the running rewind: which chains are back, whom it waits for and why')
-    .action((_words, command: Command) => rewindStatus(command.optsWithGlobals<AuditWords>()))
+    .action((_words, command: Command) => rewindStatus(onlyJson<AuditWords>(command)))
   group
     .command('history')
     .description('earlier rewinds, newest first')
     .option('--limit <n>', 'how many', '20')
-    .action((_words, command: Command) =>
-      rewindHistory(command.optsWithGlobals<AuditWords & { limit: string }>()),
-    )
+    .action((_words, command: Command) => rewindHistory(onlyJson<AuditWords & { limit: string }>(command)))
   group
     .command('show <id>')
     .description('one rewind: who, why, when, and what each chain removed; the beginning of its id is enough')
-    .action((id: string, _words, command: Command) => rewindShow(id, command.optsWithGlobals<AuditWords>()))
+    .action((id: string, _words, command: Command) => rewindShow(id, onlyJson<AuditWords>(command)))
 }
+
+/**
+ * The options of a subcommand of `rewind`. Those of a rewind itself are read anywhere on the line, so they are refused
+ * here: `rewind cancel --dry-run` would cancel.
+ */
+function onlyJson<Words extends GlobalWords>(command: Command): Words {
+  const words = command.optsWithGlobals<Words & RewindWords>()
+  const { to, yes, dryRun, hold, force, detach, reason } = words
+  const given = Object.entries({
+    to,
+    yes,
+    dryRun,
+    hold,
+    force: force.length > 0 || undefined,
+    detach,
+    reason,
+  })
+  const strange = given
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => `--${name === 'dryRun' ? 'dry-run' : name}`)
+  if (strange.length === 0) return words
+  throw new BadInputError(
+    `"lockstep rewind ${command.name()}" takes no ${strange.join(', ')}.`,
+    'Nothing was changed. See "lockstep rewind --help".',
+  )
+}
+
+/** In the help of the subcommands of `rewind`: what they take of the options above them. */
+const SHARED_OPTIONS: readonly string[] = ['--config', '--log-level', '--log-format', '--json']
 
 function addWatching(program: Command): void {
   program

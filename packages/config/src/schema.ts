@@ -109,7 +109,7 @@ const chainFields = {
   rpc: z
     .union([rpcUrl, z.array(rpcUrl).min(1, 'is an empty list')], 'must be an address or a list of addresses')
     .describe(
-      'Address of a node, or a list of them; each begins with http:// or https:// and may hold ${VARIABLES}.',
+      'Address of a node, or a list of them; each is an http or https address and may hold ${VARIABLES}.',
     ),
   endHeight: wholeNumber(0)
     .optional()

@@ -19,6 +19,8 @@ export interface BlockerInput {
   readonly checkpoint: Checkpoint | null
   readonly from: Height | null
   readonly worker: string | null
+  /** Why the worker would stop again after the rewind; null: it would go on. */
+  readonly stopsAgain: string | null
   /** Null: the chain is not in the config. */
   readonly source: ChainSource | null
   readonly timeoutMs: number
@@ -31,9 +33,18 @@ export async function findBlockers(input: BlockerInput): Promise<PlanBlocker[]> 
   return [...withoutWorker(input), ...node]
 }
 
-function withoutWorker({ chain, worker, source }: BlockerInput): PlanBlocker[] {
+function withoutWorker({ chain, worker, source, stopsAgain }: BlockerInput): PlanBlocker[] {
   if (source === null) {
     return [{ name: 'no-worker', chain, because: 'it is not in the config: what goes is not indexed again' }]
+  }
+  if (stopsAgain !== null) {
+    return [
+      {
+        name: 'no-worker',
+        chain,
+        because: `it stays stopped, so what goes is not indexed again: ${stopsAgain}`,
+      },
+    ]
   }
   if (worker !== null) return []
   return [

@@ -28,6 +28,8 @@ export async function readHistory(db: Database, limit: number): Promise<RewindHi
 
 /** @throws RequestRefusedError where no rewind, or more than one, has an id that begins so */
 export async function readOneRewind(db: Database, idPrefix: string): Promise<RewindHistory> {
+  if (!/^[0-9a-f-]{4,36}$/i.test(idPrefix))
+    throw unknown(`"${idPrefix}" is no id of a rewind: give at least its first four characters.`)
   return db.transaction(async (tx) => {
     const [rewind, second] = await findRewinds(tx, idPrefix)
     if (rewind === undefined) throw unknown(`No rewind has an id that begins with "${idPrefix}".`)

@@ -1,11 +1,15 @@
+import type { ChainOptions } from '@lockstep/config'
 import type { ChainKey, ChainSource, Height, TimeUs } from '@lockstep/domain'
 import { type Cut, findCut } from '@lockstep/rewind'
 import {
   type ChainRewind,
   type Checkpoint,
+  chainChanged,
+  chainChangedError,
   countAbove,
   type Database,
   putCutHint,
+  type RegisteredChain,
   readChains,
   readCheckpoint,
   readFrom,
@@ -38,6 +42,8 @@ export interface RewindPlan {
 }
 
 export interface PlanOptions {
+  /** As the config has them; null for a chain that it does not have. */
+  readonly optionsOf: (chain: ChainKey) => ChainOptions | null
   readonly sourceOf: (chain: ChainKey) => ChainSource | null
   readonly timeoutMs: number
 }
@@ -50,7 +56,7 @@ export async function planRewind(db: Database, timestamp: TimeUs, options: PlanO
   }))
   const workers = new Map(status.map((each) => [each.chain, each.worker]))
   const chains = await Promise.all(
-    registered.map(({ chain }) => planChain(db, chain, timestamp, workers.get(chain) ?? null, options)),
+    registered.map((each) => planChain(db, each, timestamp, workers.get(each.chain) ?? null, options)),
   )
   return { timestamp, chains, removalSeconds: await estimateRemoval(db, chains) }
 }
@@ -64,11 +70,12 @@ async function estimateRemoval(db: Database, chains: readonly ChainPlan[]): Prom
 
 async function planChain(
   db: Database,
-  chain: ChainKey,
+  registered: RegisteredChain,
   timestamp: TimeUs,
   worker: string | null,
   options: PlanOptions,
 ): Promise<ChainPlan> {
+  const { chain } = registered
   const { from, checkpoint, counts } = await db.transaction(async (tx) => {
     const from = (await readFrom(tx, chain, timestamp))?.height ?? null
     return {
@@ -81,9 +88,25 @@ async function planChain(
   const { timeoutMs } = options
   const [cut, blockers] = await Promise.all([
     findCut(db, { chain, from, cutHint: null, timestamp }, { source, timeoutMs }),
-    findBlockers({ chain, checkpoint, from, worker, source, timeoutMs }),
+    findBlockers({
+      chain,
+      checkpoint,
+      from,
+      worker,
+      source,
+      timeoutMs,
+      stopsAgain: whyStopsAgain(registered, options),
+    }),
   ])
   return { chain, checkpoint, from, cut, ...counts, worker, blockers }
+}
+
+/** A chain that was indexed with other settings than the config has is stopped, and a rewind does not mend that. */
+function whyStopsAgain(registered: RegisteredChain, { optionsOf }: PlanOptions): string | null {
+  const configured = optionsOf(registered.chain)
+  return configured && chainChanged(registered, configured)
+    ? chainChangedError(registered, configured).message
+    : null
 }
 
 /** Leaves what the plan's search found for the workers, whose own nodes may not answer. */

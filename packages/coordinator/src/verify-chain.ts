@@ -106,7 +106,8 @@ async function verifyRange(
             `block ${from} does not link to block ${from - 1}: it names ${shortHash(first.parentHash)}, not ${shortHash(expected)}`,
           ]
         : []
-    const problems = [...link, ...compared.differences.map(describeDifference)]
+    const cut = compared.truncated ? [`blocks ${from} to ${to}: and more, which are not listed`] : []
+    const problems = [...link, ...compared.differences.map(describeDifference), ...cut]
     return {
       range: { from, to, blocks: compared.blocks, events: compared.events, problems },
       last: last.hash,
@@ -119,5 +120,12 @@ async function verifyRange(
   }
 }
 
-const describeDifference = ({ table, side, height, row }: FactDifference): string =>
-  `block ${height}: ${table} ${side === 'missing' ? 'is missing from the tables' : 'is stored, but not on the chain'}: ${row}`
+function describeDifference({ table, side, height, row }: FactDifference): string {
+  const { tx_index, event_index, name } = JSON.parse(row) as {
+    tx_index?: number
+    event_index?: number
+    name?: string
+  }
+  const what = table === 'block' ? 'the block' : `event ${event_index} of transaction ${tx_index} (${name})`
+  return `block ${height}: ${what} ${side === 'missing' ? 'is missing from the tables' : 'is stored, but not on the chain'}`
+}

@@ -37,7 +37,7 @@ export async function demo(): Promise<number> {
   const chains = await startChains()
   for (const chain of chains) say(`     ${chain.name}: ${chain.kind}`)
 
-  const project = await createProjectFolder(configOf(postgres.url, 'lockstep', chains))
+  const project = await createProjectFolder(configOf(postgres.url, 'lockstep', chains), postgres.home)
   cleanUp.push(() => project.remove())
   say('\n2. lockstep start: one worker process per chain')
   const indexer = lockstep(project, ['start'], quote)

@@ -81,7 +81,7 @@ async function rewindFor(
   const { outcome } = await takePart(db, writer, row, {
     source: options.sourceOf(row.chain),
     timeoutMs: options.timeoutMs,
-    logger: options.logger,
+    logger: options.logger.child({ chain: row.chain }),
     ...(options.onStep && { onStep: options.onStep }),
     ...(options.signal && { signal: options.signal }),
   })

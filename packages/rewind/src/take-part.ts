@@ -22,6 +22,7 @@ import { type Cut, type CutOptions, findCut } from './find-cut.js'
 import { noSteps, type StepHook } from './steps.js'
 
 export interface TakePartOptions extends CutOptions {
+  /** Already carries the chain. */
   readonly logger: Logger
   readonly onStep?: StepHook
 }
@@ -52,7 +53,7 @@ export async function takePart(
   options: TakePartOptions,
 ): Promise<TakenPart> {
   const { onStep = noSteps } = options
-  const logger = options.logger.child({ chain: row.chain, rewindId: row.rewindId })
+  const logger = options.logger.child({ rewindId: row.rewindId })
   logger.info({ to: formatTimeShort(row.timestamp), from: row.from }, 'chain rewind began')
   await onStep('chain.noticed')
   const cut = await findCut(db, row, options)

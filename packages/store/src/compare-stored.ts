@@ -23,6 +23,8 @@ export interface StoredComparison {
   readonly blocks: number
   readonly events: number
   readonly differences: readonly FactDifference[]
+  /** There are more differences than are listed. */
+  readonly truncated: boolean
 }
 
 /** Enough to see what is wrong, without a page per block. */
@@ -56,6 +58,7 @@ export async function compareStored(
   return {
     blocks: counts[0]?.blocks ?? 0,
     events: counts[0]?.events ?? 0,
+    truncated: blocks.rows.length === DIFFERENCES_MAX || events.rows.length === DIFFERENCES_MAX,
     differences: [
       ...blocks.rows.map((row) => ({ table: 'block' as const, ...row })),
       ...events.rows.map((row) => ({ table: 'event' as const, ...row })),

@@ -199,6 +199,7 @@ class ChainFollower {
 
   /** A stopped chain does nothing but look out for rewinds. */
   async #idle(heard: number, signal: AbortSignal): Promise<void> {
+    if (this.#stopped) this.progress.enter('stopped', this.#stopped.message) // a pause has said otherwise meanwhile
     await this.worker.listener.wait(heard, this.worker.rewind.pollMs, signal)
   }
 

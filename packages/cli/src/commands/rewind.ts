@@ -43,7 +43,11 @@ export async function rewind(words: RewindWords): Promise<void> {
   await withSession(words, openQuietLogger(words), async (session) => {
     const { options, db, sourceOf } = session
     const timestamp = await resolveMoment(db, moment, sourceOf)
-    const plan = await planRewind(db, timestamp, { sourceOf, timeoutMs: options.rewind.searchTimeoutMs })
+    const plan = await planRewind(db, timestamp, {
+      sourceOf,
+      optionsOf: (chain) => options.chains.find((each) => each.chain === chain) ?? null,
+      timeoutMs: options.rewind.searchTimeoutMs,
+    })
     if (words.dryRun) return print(words, formatPlan(plan), { plan: planJson(plan) })
     if (!words.json) process.stdout.write(`${formatPlan(plan)}\n\n`)
     refuseBlockers(plan, words.force)

@@ -1,4 +1,4 @@
-import { relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LockstepOptions } from '@lockstep/config'
 import { coordinate, superviseWorker } from '@lockstep/coordinator'
@@ -40,10 +40,20 @@ async function openServer(
   if (url !== null) return { url, stop: async () => {} }
   const server = await startEmbeddedPostgres({ projectDir: projectDirOf(options), logger })
   logger.info(
-    { data: relative('.', server.dataDir) || server.dataDir, adopted: server.adopted },
+    {
+      data: relative('.', server.dataDir) || server.dataDir,
+      adopted: server.adopted,
+      connect: psqlWords(server),
+    },
     'no DATABASE_URL was set: the embedded PostgreSQL is used, its data are kept',
   )
   return server
+}
+
+/** How a person gets into the embedded PostgreSQL; the password stays in its file. */
+function psqlWords({ url, dataDir }: { readonly url: string; readonly dataDir: string }): string {
+  const { port, username, pathname } = new URL(url)
+  return `PGPASSWORD=$(cat ${join(dirname(dataDir), 'password')}) psql -h 127.0.0.1 -p ${port} -U ${username} ${pathname.slice(1)}`
 }
 
 async function runAll(

@@ -26,13 +26,14 @@ export function formatHistory(history: readonly RewindHistory[]): string {
     rewind.id.slice(0, 8),
     formatTimeShort(rewind.requestedAt),
     formatTimeShort(rewind.timestamp),
+    String(chains.reduce((sum, chain) => sum + chain.removed.blocks, 0)),
     String(chains.reduce((sum, chain) => sum + chain.removed.events, 0)),
     outcome(rewind),
     rewind.who,
     rewind.reason ?? '—',
   ])
   return formatTable(
-    ['ID', 'REQUESTED', 'TO', 'EVENTS REMOVED', 'OUTCOME', 'ASKED BY', 'REASON'],
+    ['ID', 'REQUESTED', 'TO', 'BLOCKS', 'EVENTS', 'OUTCOME', 'ASKED BY', 'REASON'],
     rows,
     new Set([3]),
   )

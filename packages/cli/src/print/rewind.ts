@@ -24,10 +24,11 @@ export function formatPlan(plan: RewindPlan): string {
   ].join('\n')
 }
 
-function estimate({ removalSeconds }: RewindPlan): string {
+function estimate({ removalSeconds, chains }: RewindPlan): string {
+  if (chains.every(({ from }) => from === null)) return 'Nothing is stored after that moment: nothing goes.'
   if (removalSeconds === null)
     return 'How long removing takes is not known yet: nothing of size was removed before.'
-  return `Removing takes about ${removalSeconds < 1 ? 'less than 1s' : formatSeconds(removalSeconds)}, by the rates of earlier rewinds.`
+  return `Removing takes ${removalSeconds < 1 ? 'less than 1s' : `about ${formatSeconds(removalSeconds)}`}, by the rates of earlier rewinds.`
 }
 
 /** `19000123 0x3fa9…  2026-03-01T12:00:11Z` */

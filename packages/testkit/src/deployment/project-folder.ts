@@ -12,9 +12,13 @@ export interface ProjectFolder {
   remove(): Promise<void>
 }
 
-/** A folder with a `config/chains.yaml`, as a user has it. */
-export async function createProjectFolder(config: object): Promise<ProjectFolder> {
-  const dir = await mkdtemp(join(tmpdir(), 'lockstep-project-'))
+/**
+ * A folder with a `config/chains.yaml`, as a user has it.
+ *
+ * @param parent where it is made: a folder that is removed even if this process is killed, say
+ */
+export async function createProjectFolder(config: object, parent = tmpdir()): Promise<ProjectFolder> {
+  const dir = await mkdtemp(join(parent, 'lockstep-project-'))
   await mkdir(join(dir, 'config'))
   const write = async (name: string, content: object): Promise<string> => {
     const file = join(dir, 'config', name)
