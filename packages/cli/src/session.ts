@@ -54,7 +54,7 @@ export async function databaseUrl(options: LockstepOptions): Promise<string> {
   const found = await findEmbeddedPostgres(projectDirOf(options))
   if (!found.down) return found.url
   throw new DatabaseUnavailableError(
-    'this project (embedded PostgreSQL)',
+    'the embedded PostgreSQL',
     `it does not run${found.exists ? '' : ', and has never run'} (its data: ${relative('.', found.dataDir) || found.dataDir}).`,
     'Start it with "lockstep start", which runs it as long as it runs itself, or set DATABASE_URL to a PostgreSQL of your own.',
   )
