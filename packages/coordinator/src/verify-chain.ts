@@ -12,6 +12,7 @@ import {
   type Database,
   digestChain,
   type FactDifference,
+  readChain,
   readCheckpoint,
   readStoredBlock,
   type TableDigest,
@@ -58,17 +59,20 @@ const heightsPerRange = (options: ChainOptions): number => (options.kind === 'co
  */
 export async function verifyChain(verify: VerifyOptions): Promise<ChainVerification> {
   const { db, options } = verify
-  const checkpoint = await db.transaction((tx) => readCheckpoint(tx, options.chain))
-  const from = (
-    verify.from === null ? options.startHeight : Math.max(verify.from, options.startHeight)
-  ) as Height
+  const { checkpoint, registered } = await db.transaction(async (tx) => ({
+    checkpoint: await readCheckpoint(tx, options.chain),
+    registered: await readChain(tx, options.chain),
+  }))
+  // Where what is stored begins, which the config may have changed since.
+  const start = registered?.startHeight ?? options.startHeight
+  const from = Math.max(verify.from ?? start, start) as Height
   const total = { ranges: 0, blocks: 0, events: 0, problems: [] as string[] }
   let parent: Hex | null = null
   const width = heightsPerRange(options)
-  for (let start = from as number; checkpoint !== null && start <= checkpoint.height; start += width) {
+  for (let low = from as number; checkpoint !== null && low <= checkpoint.height; low += width) {
     verify.signal?.throwIfAborted()
-    const end = Math.min(start + width - 1, checkpoint.height) as Height
-    const { range, last } = await verifyRange(verify, start as Height, end, parent)
+    const high = Math.min(low + width - 1, checkpoint.height) as Height
+    const { range, last } = await verifyRange(verify, low as Height, high, parent)
     parent = last
     total.ranges += 1
     total.blocks += range.blocks

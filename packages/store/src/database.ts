@@ -4,7 +4,7 @@ import { type Logger, redactText, redactUrl } from '@lockstep/telemetry'
 import pg from 'pg'
 import { watchWait } from './lock-wait.js'
 import { quoteIdent, quoteText } from './names.js'
-import { errorCode, isConnectionGone, mayRunAgain } from './retry-table.js'
+import { errorCode, isConnectionGone, isRefused, mayRunAgain } from './retry-table.js'
 import { typeParsers } from './values.js'
 
 export interface DatabaseSettings {
@@ -68,6 +68,7 @@ export class Database {
       "set local time zone 'UTC'",
       "set local datestyle to 'ISO, YMD'",
       "set local bytea_output to 'hex'",
+      'set local array_nulls to on',
       `set local application_name to ${quoteText(applicationName(settings.holder))}`,
       `set local idle_in_transaction_session_timeout to ${settings.writeTimeoutMs}`,
       'select pg_backend_pid() as pid',
@@ -87,7 +88,7 @@ export class Database {
    * Runs `work` in one transaction and commits it; an error undoes all of it. After a deadlock `work` runs again from
    * its beginning, so it must not change anything but the database.
    *
-   * @throws DatabaseUnavailableError where the connection is lost: the commit may or may not have happened, so the
+   * @throws DatabaseUnavailableError where the server refuses, or the connection is lost: the commit may or may not have happened, so the
    *   caller must read what is true before it goes on
    */
   async transaction<T>(work: (tx: Tx) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
@@ -96,7 +97,7 @@ export class Database {
         return await this.#once(work, options)
       } catch (error) {
         if (error instanceof LockstepError) throw error
-        if (isConnectionGone(error)) throw this.#unavailable(error)
+        if (isConnectionGone(error) || isRefused(error)) throw this.#unavailable(error)
         if (!mayRunAgain(error) || run === RUNS_MAX) throw error
         this.logger.debug({ run, code: errorCode(error) }, 'transaction met a conflict and was run again')
         await sleep(Math.random() * 20 * 2 ** run)
@@ -185,6 +186,11 @@ export function databaseUnavailable(url: string, error: unknown): DatabaseUnavai
     '28P01': 'Correct user and password in DATABASE_URL.',
     '28000': 'Correct user and password in DATABASE_URL, or allow the user in pg_hba.conf.',
     '3D000': 'Create that database, or correct its name in DATABASE_URL.',
+    '25006': 'It is a standby, or set to be read-only: use the primary, or make it writable again.',
+    '42501': 'Grant this role what it lacks, or run "lockstep migrate" with the role that owns the tables.',
+    '53100': 'Make room on its disk.',
+    '57014':
+      'Somebody, or a statement_timeout of this role, ended the statement; it is tried again where work goes on.',
     '53300': "Raise PostgreSQL's max_connections, or run fewer processes.",
   }
   const hint =
@@ -192,10 +198,6 @@ export function databaseUnavailable(url: string, error: unknown): DatabaseUnavai
     'Check that PostgreSQL runs and that DATABASE_URL is right; work goes on when it is back.'
   return new DatabaseUnavailableError(redactUrl(url), redactText(describeError(error)), hint, error)
 }
-
-/** Codes of a refusal that no waiting heals: wrong password, no such database. */
-export const isRefusedConnection = (error: unknown): boolean =>
-  ['28P01', '28000', '3D000', '3F000', '42501'].includes(errorCode(error) ?? '')
 
 function clientConfig(settings: DatabaseSettings): pg.ClientConfig {
   return {

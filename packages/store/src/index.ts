@@ -39,7 +39,6 @@ export {
   Database,
   type DatabaseSettings,
   databaseUnavailable,
-  isRefusedConnection,
   type TransactionOptions,
   type Tx,
 } from './database.js'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { SchemaVersionError } from '@lockstep/domain'
+import { DatabaseUnavailableError, SchemaVersionError } from '@lockstep/domain'
 import type { Database, Tx } from './database.js'
 import { migrateKey, quoteIdent } from './names.js'
 import { errorCode } from './retry-table.js'
@@ -26,6 +26,7 @@ export async function migrate(db: Database, readSchema: string): Promise<string[
   const files = await readMigrations()
   const applied: string[] = []
   await db.transaction(async (tx) => {
+    await refuseOtherEncodings(tx, db.where)
     await lockMigrations(tx)
     await tx.query(`create schema if not exists ${quoteIdent(tx.schema)}`)
     await tx.query(`create table if not exists migration (
@@ -46,6 +47,20 @@ async function ensureViews(tx: Tx, readSchema: string, changed: boolean): Promis
   if (changed || !rows[0]?.there) await tx.query('select create_read_views($1, $2)', [tx.schema, readSchema])
 }
 
+/** Texts of events are of all scripts; a database that cannot hold them would stop a chain one day. */
+async function refuseOtherEncodings(tx: Tx, where: string): Promise<void> {
+  const { rows } = await tx.query<{ encoding: string }>(
+    `select current_setting('server_encoding') as encoding`,
+  )
+  const encoding = rows[0]?.encoding
+  if (encoding === 'UTF8') return
+  throw new DatabaseUnavailableError(
+    where,
+    `its encoding is ${encoding}, not UTF8.`,
+    'Create it with "encoding \'UTF8\' template template0".',
+  )
+}
+
 async function apply(tx: Tx, files: readonly Migration[], file: Migration): Promise<boolean> {
   await lockMigrations(tx) // a statement of its own: the next one sees what the process before us committed
   const done = await appliedMigrations(tx)
@@ -59,9 +74,10 @@ async function apply(tx: Tx, files: readonly Migration[], file: Migration): Prom
 /** Refuses to work with tables that are missing, older or newer than this program. */
 export async function checkSchema(db: Database): Promise<void> {
   const files = await readMigrations()
-  const done = await db.transaction(appliedMigrations).catch((error) => {
-    if (errorCode(error) === '42P01') return new Map<string, string>() // undefined_table
-    throw error
+  const done = await db.transaction(appliedMigrations).catch(async (error) => {
+    if (errorCode(error) !== '42P01') throw error // undefined_table
+    await db.transaction((tx) => refuseInvisible(tx))
+    return new Map<string, string>()
   })
   refuseMismatch(db.schema, files, done)
   const missing = files.filter((file) => !done.has(file.name))
@@ -74,6 +90,20 @@ export async function checkSchema(db: Database): Promise<void> {
       'Run "lockstep migrate" with the role that owns the tables, or "lockstep start", which does it where its role may.',
     )
   }
+}
+
+/** A schema that this role may not enter looks as if it had no tables. */
+async function refuseInvisible(tx: Tx): Promise<void> {
+  const { rows } = await tx.query<{ closed: boolean }>(
+    `select not has_schema_privilege(oid, 'usage') as closed from pg_namespace where nspname = $1`,
+    [tx.schema],
+  )
+  if (!rows[0]?.closed) return
+  throw new SchemaVersionError(
+    tx.schema,
+    'this role may not look into it.',
+    `Grant it: grant usage on schema ${quoteIdent(tx.schema)} to …, and the rights on its tables.`,
+  )
 }
 
 function refuseMismatch(

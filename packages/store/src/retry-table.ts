@@ -32,6 +32,18 @@ const CONNECTION_GONE = new Set([
   'EAI_AGAIN',
 ])
 
+/**
+ * The server is there and will not do it now: what to change is its state, not ours. Whoever asked says so and tries
+ * again later; it must not end a process that looks after others.
+ */
+const REFUSED = new Set([
+  '25006', // read_only_sql_transaction: a standby, or a database set so
+  '42501', // insufficient_privilege
+  '53100', // disk_full
+  '53200', // out_of_memory
+  '57014', // query_canceled: by a person, or by a statement_timeout of the role
+])
+
 /** pg reports a lost socket without a code. */
 const CONNECTION_GONE_TEXTS = [
   'Connection terminated',
@@ -51,6 +63,8 @@ export function errorCode(error: unknown): string | null {
 }
 
 export const mayRunAgain = (error: unknown): boolean => RUN_AGAIN.has(errorCode(error) ?? '')
+
+export const isRefused = (error: unknown): boolean => REFUSED.has(errorCode(error) ?? '')
 
 export function isConnectionGone(error: unknown): boolean {
   if (CONNECTION_GONE.has(errorCode(error) ?? '')) return true

@@ -48,6 +48,11 @@ export async function runChainWorker(worker: WorkerOptions, stop: AbortSignal): 
   }
 }
 
+/** Stops that a node may end by itself: a proxy that led to another chain is mended, a node gets its blocks. */
+const OF_THE_NODES = new Set(['wrong_chain', 'height_pruned'])
+/** Seldom enough that a chain that is stopped is seen to be. */
+const ASK_NODES_AGAIN_MS = 60_000
+
 class ChainFollower {
   readonly #backoff = new Backoff()
   readonly #pauseLog: PauseLog
@@ -60,6 +65,7 @@ class ChainFollower {
   #verified = false
   /** Why this chain does not go on by itself. It still takes part in rewinds, and a rewind clears it. */
   #stopped: LockstepError | null = null
+  #askNodesAgainAt = Number.POSITIVE_INFINITY
   #loaded = false
   /** The chain is empty and was registered with other settings: it takes those of the config before its first write. */
   #adopts = false
@@ -108,6 +114,7 @@ class ChainFollower {
     const options = { source, timeoutMs: rewind.searchTimeoutMs, signal, logger, ...(onStep && { onStep }) }
     const part = await takePart(db, this.#writer, row, options)
     this.#forget()
+    this.#checked = false
     this.#stopped = null
     this.#loaded = false // whether the chain's settings still fit is judged anew: it may be empty now
     this.#setWriter(part.writer)
@@ -200,6 +207,10 @@ class ChainFollower {
   /** A stopped chain does nothing but look out for rewinds. */
   async #idle(heard: number, signal: AbortSignal): Promise<void> {
     if (this.#stopped) this.progress.enter('stopped', this.#stopped.message) // a pause has said otherwise meanwhile
+    if (Date.now() >= this.#askNodesAgainAt) {
+      this.#stopped = null
+      this.#checked = false
+    }
     await this.worker.listener.wait(heard, this.worker.rewind.pollMs, signal)
   }
 
@@ -243,6 +254,9 @@ class ChainFollower {
       this.#loaded = false
     if (!error.retryable) {
       this.#stopped = error
+      this.#askNodesAgainAt = OF_THE_NODES.has(error.code)
+        ? Date.now() + ASK_NODES_AGAIN_MS
+        : Number.POSITIVE_INFINITY
       this.progress.enter('stopped', error.message)
       this.worker.logger.error({ err: error }, 'chain was stopped')
       return

@@ -1,5 +1,5 @@
 import type { LockstepOptions } from '@lockstep/config'
-import { SchemaVersionError } from '@lockstep/domain'
+import { DatabaseUnavailableError, SchemaVersionError } from '@lockstep/domain'
 import {
   checkSchema,
   type Database,
@@ -34,13 +34,16 @@ export async function prepareSchema(db: Database, options: LockstepOptions, logg
     await registerChains(db, options.chains)
     if (applied.length > 0) logger.info({ schema: db.schema, applied }, 'tables were migrated')
   } catch (error) {
-    if (errorCode(error) !== INSUFFICIENT_PRIVILEGE) throw error
+    if (!mayNotMigrate(error)) throw error
     await checkSchema(db)
     await checkAllRegistered(db, options)
   }
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501'
+
+const mayNotMigrate = (error: unknown): boolean =>
+  error instanceof DatabaseUnavailableError && errorCode(error.cause) === INSUFFICIENT_PRIVILEGE
 
 async function checkAllRegistered(db: Database, options: LockstepOptions): Promise<void> {
   const registered = new Set((await db.transaction(readChains)).map(({ chain }) => chain))

@@ -2,7 +2,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { LockstepOptions } from '@lockstep/config'
 import { coordinate, superviseWorker } from '@lockstep/coordinator'
-import type { ChainKey } from '@lockstep/domain'
+import { type ChainKey, DatabaseUnavailableError } from '@lockstep/domain'
 import { type Database, Listener, startEmbeddedPostgres } from '@lockstep/store'
 import type { Logger } from '@lockstep/telemetry'
 import { createSource } from '@lockstep/worker'
@@ -18,26 +18,35 @@ const ENTRY = fileURLToPath(new URL('../main.js', import.meta.url))
 export async function start(words: GlobalWords): Promise<void> {
   const options = readConfig(words)
   const logger = openLogger(words)
-  const database = await openServer(options, logger)
+  const now = new AbortController()
+  const { stop, dispose } = listenForStop(
+    (signal) => logger.info({ signal }, 'stop was asked for; workers finish their batch'),
+    () => now.abort(), // a worker that hangs would outlive us
+  )
   try {
-    const db = openDatabase(options, database.url, logger)
-    try {
-      await prepareSchema(db, options, logger)
-      await runAll(words, options, db, logger)
-    } finally {
-      await db.close()
-    }
+    await withServer(options, logger, async (url, serverGone) => {
+      const db = openDatabase(options, url, logger)
+      try {
+        await prepareSchema(db, options, logger)
+        await runAll({ words, options, db, logger, now: now.signal, stop, serverGone })
+      } finally {
+        await db.close()
+      }
+    })
   } finally {
-    await database.stop()
+    dispose()
   }
 }
 
-async function openServer(
+/** Gives the database's address, and for the embedded PostgreSQL what tells of its end: without it nothing can go on. */
+async function withServer(
   options: LockstepOptions,
   logger: Logger,
-): Promise<{ url: string; stop(): Promise<void> }> {
+  work: (url: string, gone: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const gone = new AbortController()
   const { url } = options.database
-  if (url !== null) return { url, stop: async () => {} }
+  if (url !== null) return work(url, gone.signal)
   const server = await startEmbeddedPostgres({ projectDir: projectDirOf(options), logger })
   logger.info(
     {
@@ -47,8 +56,31 @@ async function openServer(
     },
     'no DATABASE_URL was set: the embedded PostgreSQL is used, its data are kept',
   )
-  return server
+  const watch = setInterval(() => {
+    if (!isAlive(server.pid)) gone.abort(embeddedEnded(server.adopted))
+  }, 1000)
+  try {
+    await work(server.url, gone.signal)
+  } finally {
+    clearInterval(watch)
+    await server.stop()
+  }
 }
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM' // it runs, as another user
+  }
+}
+
+const embeddedEnded = (adopted: boolean): DatabaseUnavailableError =>
+  new DatabaseUnavailableError(
+    'the embedded PostgreSQL',
+    adopted ? 'the process that had started it has ended, and it with it.' : 'it has ended unexpectedly.',
+    'Start again with "lockstep start"; what was committed is there.',
+  )
 
 /** How a person gets into the embedded PostgreSQL; the password stays in its file. */
 function psqlWords({ url, dataDir }: { readonly url: string; readonly dataDir: string }): string {
@@ -56,17 +88,21 @@ function psqlWords({ url, dataDir }: { readonly url: string; readonly dataDir: s
   return `PGPASSWORD=$(cat ${join(dirname(dataDir), 'password')}) psql -h 127.0.0.1 -p ${port} -U ${username} ${pathname.slice(1)}`
 }
 
-async function runAll(
-  words: GlobalWords,
-  options: LockstepOptions,
-  db: Database,
-  logger: Logger,
-): Promise<void> {
-  const now = new AbortController()
-  const { stop, dispose } = listenForStop(
-    (signal) => logger.info({ signal }, 'stop was asked for; workers finish their batch'),
-    () => now.abort(), // a worker that hangs would outlive us
-  )
+interface Run {
+  readonly words: GlobalWords
+  readonly options: LockstepOptions
+  readonly db: Database
+  readonly logger: Logger
+  /** Aborts when everything has to end at once. */
+  readonly now: AbortSignal
+  readonly stop: AbortSignal
+  readonly serverGone: AbortSignal
+}
+
+async function runAll({ words, options, db, logger, now, stop: asked, serverGone }: Run): Promise<void> {
+  // One part that fails ends the others: half of a start would look like a whole one.
+  const failed = new AbortController()
+  const stop = AbortSignal.any([asked, serverGone, failed.signal])
   const listener = Listener.open(db)
   const command = {
     entry: ENTRY,
@@ -83,9 +119,9 @@ async function runAll(
   }
   const sources = new Map(options.chains.map((chain) => [chain.chain, createSource(chain, logger)]))
   try {
-    await Promise.all([
+    const parts = [
       ...options.chains.map(({ chain }) =>
-        superviseWorker(chain, { command, db, logger, graceMs: GRACE_MS, now: now.signal }, stop),
+        superviseWorker(chain, { command, db, logger, graceMs: GRACE_MS, now }, stop),
       ),
       coordinate(
         {
@@ -103,11 +139,14 @@ async function runAll(
         },
         stop,
       ),
-    ])
+    ]
+    for (const part of parts) part.catch((error: unknown) => failed.abort(error))
+    await Promise.allSettled(parts)
   } finally {
-    dispose()
     await Promise.all([...sources.values()].map((source) => source.close()))
     await listener.close()
   }
   logger.info('everything was stopped')
+  if (failed.signal.aborted) throw failed.signal.reason
+  if (serverGone.aborted && !asked.aborted) throw serverGone.reason
 }

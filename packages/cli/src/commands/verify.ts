@@ -38,12 +38,21 @@ export async function verify(words: VerifyWords): Promise<void> {
         results.push(await verifyChain({ db: session.db, source, options, from, onRange, signal: stop }))
       }
       if (results.length === 0) throw unknownChain(words.chain ?? '')
+      if (!words.json) await tellUnverified(session)
       process.stdout.write(`${words.json ? JSON.stringify(results, null, 2) : formatVerification(results)}\n`)
       if (results.some(({ problems }) => problems.length > 0)) process.exitCode = EXIT.failed
     } finally {
       dispose()
     }
   })
+}
+
+/** Chains with data and without nodes. */
+async function tellUnverified({ db, options }: Session): Promise<void> {
+  const known = new Set(options.chains.map(({ chain }) => chain))
+  for (const { chain } of await db.transaction(readChains)) {
+    if (!known.has(chain)) process.stdout.write(`${chain}: it is not in the config, so it was not verified\n`)
+  }
 }
 
 function tellRange(
