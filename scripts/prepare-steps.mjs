@@ -141,7 +141,8 @@ function writableCache() {
 // ---- build ------------------------------------------------------------------------------------------------------
 
 function build() {
-  if (!existsSync(at('packages/cli/dist/main.js'))) console.log('prepare: building; the first time this takes about a minute')
+  if (!existsSync(at('packages/cli/dist/main.js')))
+    console.log('prepare: building; the first time this takes about a minute')
   const quiet = { TURBO_TELEMETRY_DISABLED: '1', DO_NOT_TRACK: '1', TURBO_NO_UPDATE_NOTIFIER: '1' }
   const turbo = run(
     process.execPath,
