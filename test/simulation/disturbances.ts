@@ -26,6 +26,7 @@ const DISTURBANCES: readonly Disturbance[] = [
   { name: 'resume', weight: 3, disturb: resume },
   { name: 'kill', weight: 5, disturb: kill },
   { name: 'freeze', weight: 5, disturb: freeze },
+  { name: 'sleeper', weight: 2, disturb: sleeper },
   { name: 'leave', weight: 1, disturb: leave },
   { name: 'second worker', weight: 2, disturb: secondWorker },
   { name: 'cut session', weight: 4, disturb: cutSession },
@@ -150,6 +151,21 @@ function freeze(world: World, random: Random): string | null {
   if (victim === null || victim.frozen) return null
   const lease = world.options.leaseMs
   world.freeze(victim, random.pick([50, lease / 2, lease * 1.1, lease * 3, lease * 8]), random.chance(0.4))
+  return victim.name
+}
+
+/** A worker sleeps past its lease, and its successor gets no further than it did: only the token tells them apart. */
+async function sleeper(world: World, random: Random): Promise<string | null> {
+  const victim = random.pick(livingWorkers(world).filter((worker) => !worker.frozen))
+  const place = world.chains.find(({ model }) => victim && model.chain === world.workers.get(victim))
+  if (victim === undefined || place === undefined) return null
+  const { leaseMs } = world.options
+  const { now } = world.scheduler
+  world.freeze(victim, leaseMs * 1.6, false)
+  place.node.state = { is: 'hanging', until: now + leaseMs * 1.8 }
+  world.startWorker(place)
+  for (let turn = 0; turn < 200 && world.scheduler.now < now + leaseMs * 1.6; turn++)
+    await world.scheduler.step(0.3)
   return victim.name
 }
 

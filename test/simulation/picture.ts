@@ -32,6 +32,8 @@ export interface Picture {
   /** Rewinds that are neither finished nor cancelled. */
   readonly openRewinds: readonly string[]
   readonly cancelled: ReadonlySet<string>
+  /** Rewinds in which a chain has moved its checkpoint or removed anything. */
+  readonly moved: ReadonlySet<string>
 }
 
 const US = (column: string) => `(extract(epoch from ${column}) * 1000000)::bigint::text`
@@ -40,7 +42,8 @@ const PICTURE = `
   select jsonb_build_object(
     'global', (select jsonb_object_agg(key, value) from _global),
     'rewinds', coalesce((select jsonb_agg(jsonb_build_object('id', id, 'finished', finished_at is not null,
-      'cancelled', cancelled_at is not null)) from rewind), '[]'),
+      'cancelled', cancelled_at is not null, 'moved', exists (select from rewind_chain where rewind_id = id
+        and (checkpoint_before is distinct from cut or blocks_removed + events_removed > 0)))) from rewind), '[]'),
     'chains', coalesce((select jsonb_agg(jsonb_build_object(
       'chain', c.chain, 'height', c.height, 'hash', encode(c.hash, 'hex'), 'time', ${US('c.block_time')},
       'holder', (select holder from lease where name = 'chain:' || c.chain),
@@ -71,7 +74,7 @@ interface RawChain {
 
 interface RawPicture {
   global: Record<string, { rewindId?: string; timestamp?: string; from?: number | null; generation?: number }>
-  rewinds: { id: string; finished: boolean; cancelled: boolean }[]
+  rewinds: { id: string; finished: boolean; cancelled: boolean; moved: boolean }[]
   chains: RawChain[]
 }
 
@@ -92,6 +95,7 @@ export async function takePicture(server: SimulatedServer): Promise<Picture> {
     ),
     openRewinds: rewinds.filter((each) => !each.finished && !each.cancelled).map((each) => each.id),
     cancelled: new Set(rewinds.filter((each) => each.cancelled).map((each) => each.id)),
+    moved: new Set(rewinds.filter((each) => each.moved).map((each) => each.id)),
   }
 }
 

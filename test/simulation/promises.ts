@@ -23,6 +23,8 @@ export function checkCommit(
   oneWriter(commit, after)
   nothingWrittenWhileHeld(before, after)
   onlyReleasedWhenDone(before, after)
+  cancelledInTime(after)
+  nothingTooMuchGoes(commit, before, after)
   onePicture(before, after)
   for (const [chain, picture] of after.chains) {
     nothingAfterT(chain, picture, after)
@@ -88,6 +90,26 @@ function onlyReleasedWhenDone(before: Picture, after: Picture): void {
   }
   if (after.openRewinds.includes(before.lock.rewindId))
     throw new PromiseBroken('always released', 'the audit of a released rewind has no end')
+}
+
+/** A rewind is taken back only while no chain has gone back. */
+function cancelledInTime({ cancelled, moved }: Picture): void {
+  const late = [...cancelled].find((id) => moved.has(id))
+  if (late)
+    throw new PromiseBroken('cancelled in time', `rewind ${late} was cancelled after a chain had gone back`)
+}
+
+/** An operator's new rewind takes exactly what lies from the first block after T on. */
+function nothingTooMuchGoes({ statements }: Committed, before: Picture, { lock, chains }: Picture): void {
+  const byFork = statements.some(({ text }) => text.includes('for update nowait'))
+  if (before.lock !== null || lock === null || byFork) return
+  for (const [chain, { own, blocks, headers, checkpoint }] of chains) {
+    const stored = [...blocks, ...headers, ...(checkpoint ? [checkpoint] : [])]
+    const late = stored.filter((block) => block.time > lock.timestamp).map((block) => block.height)
+    const from = late.length === 0 ? null : Math.min(...late)
+    if (own && own.from !== from)
+      throw new PromiseBroken('nothing too much goes', `${chain} goes from ${own.from}, not from ${from}`)
+  }
 }
 
 /** Promise 4: what readers see shrinks only with a new epoch. */

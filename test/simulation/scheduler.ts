@@ -65,6 +65,8 @@ type Outcome = { readonly value: unknown } | { readonly error: unknown }
 
 export interface Committed {
   readonly process: SimulatedProcess
+  /** Virtual time at which the transaction began. */
+  readonly began: number
   readonly statements: readonly Statement[]
 }
 
@@ -424,7 +426,8 @@ export class Scheduler {
   }
 
   #committed(session: SimulatedSession): void {
-    this.#commits.push({ process: session.process, statements: session.statements })
+    const { process, statements, began } = session
+    this.#commits.push({ process, statements, began: began ?? this.now })
     for (const channel of session.notified) this.#notify(channel)
   }
 

@@ -6,6 +6,7 @@ import { type Picture, takePicture } from './picture.js'
 import { checkCommit, PromiseBroken } from './promises.js'
 import { calmDown } from './quiet.js'
 import { Random } from './random.js'
+import { RewindBook } from './rewind-book.js'
 import { type Committed, Scheduler } from './scheduler.js'
 import { outside } from './simulated-process.js'
 import { SCHEMA, type SimulatedServer } from './simulated-server.js'
@@ -71,6 +72,7 @@ class Run {
   readonly scheduler: Scheduler
   readonly world: World
   readonly #random: Random
+  readonly #book = new RewindBook()
   #before: Picture | null = null
   #failure: SimulationResult['failure'] = null
 
@@ -153,7 +155,8 @@ class Run {
   }
 
   async #quiet(): Promise<void> {
-    if (this.#failure === null) await calmDown(this.world, this.server, () => this.#failure !== null)
+    if (this.#failure === null)
+      await calmDown(this.world, this.server, this.#book, () => this.#failure !== null)
   }
 
   async #check(commit: Committed): Promise<void> {
@@ -161,6 +164,7 @@ class Run {
     const after = await takePicture(this.server)
     const models = new Map(this.world.chains.map(({ model }) => [model.chain, model]))
     if (this.#before) checkCommit(commit, this.#before, after, models)
+    this.#book.note(commit, this.#before, after, this.scheduler.now)
     this.#before = after
   }
 

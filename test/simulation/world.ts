@@ -299,7 +299,7 @@ export function makeChain(
   const pace = {
     stepUs: random.pick([2_000_000, 6_000_000, 12_000_000]),
     equal: random.pick([0, 0.2, 0.5]),
-    falling: falls ? random.pick([0, 0.15]) : 0,
+    falling: falls ? random.pick([0, 0.15, 0.35]) : 0,
   }
   return new ModelChain(chainKey(name), kind, pace, random.pick([2, 4, 8]), random, {
     startHeight: random.pick([1, 1, 4]) as Height,
