@@ -1,5 +1,5 @@
 /*
- * npm run mutants -- [--seeds 40] [--steps 60] [--only <part of a name>]
+ * npm run mutants -- [--seeds 100] [--steps 60] [--only <part of a name>] [--shielded]
  *
  * Shows that the simulation finds bugs: breaks the protocol on purpose, one way at a time, in a copy of the packages,
  * and runs seeds on it until a promise is broken. A mutant that survives is a hole in the simulation: ends with 1.
@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 import { startTemporaryPostgres } from '@lockstep/store'
 import pg from 'pg'
 import ts from 'typescript'
-import { type Change, MUTATIONS, type Mutation } from './mutations.js'
+import { type Change, MUTATIONS, type Mutation, SHIELDED } from './mutations.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -26,9 +26,10 @@ interface Verdict {
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
-    seeds: { type: 'string', default: '40' },
+    seeds: { type: 'string', default: '100' },
     steps: { type: 'string', default: '60' },
     only: { type: 'string', default: '' },
+    shielded: { type: 'boolean', default: false },
   },
 })
 
@@ -39,7 +40,9 @@ const postgres = await startTemporaryPostgres()
 try {
   await copyRepository(copy)
   const verdicts: Verdict[] = []
-  for (const mutation of MUTATIONS.filter(({ name }) => name.includes(values.only))) {
+  for (const mutation of (values.shielded ? SHIELDED : MUTATIONS).filter(({ name }) =>
+    name.includes(values.only),
+  )) {
     const verdict = await tryMutation(mutation, verdicts.length)
     verdicts.push(verdict)
     print(describeVerdict(verdict))

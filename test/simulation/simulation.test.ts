@@ -25,7 +25,7 @@ afterAll(async () => {
 })
 
 describe('every promise holds', () => {
-  test.each([101, 102, 103, 104, 105, 106])('with seed %i', async (seed) => {
+  test.each([101, 102, 103, 104])('with seed %i', async (seed) => {
     expect((await simulate(server, { seed, steps: 40 })).failure).toBeNull()
   })
 
