@@ -92,7 +92,7 @@ export class SimulatedServer {
   async setClock(nowMs: number): Promise<void> {
     if (this.#clock === nowMs) return
     this.#clock = nowMs
-    await this.observer.query('update simulated.clock set at = to_timestamp($1::float8 / 1000)', [nowMs])
+    await this.observer.query(`select setval('simulated.clock', $1::bigint)`, [Math.round(nowMs * 1000)])
   }
 
   /** Tells the server's side which sessions there are, and since when their transactions run. */
@@ -139,11 +139,10 @@ const GONE = 'select not exists (select from pg_stat_get_activity($1)) as gone'
 
 const SIMULATED_SCHEMA = `
   create schema if not exists simulated;
-  create table if not exists simulated.clock (at timestamptz not null);
-  insert into simulated.clock select to_timestamp(0) where not exists (select from simulated.clock);
+  create sequence if not exists simulated.clock; -- microseconds; a row would leave a dead one at each step
   create table if not exists simulated.session (pid int, number int, began timestamptz);
   create or replace function simulated.clock_timestamp() returns timestamptz volatile language sql
-    as $$ select at from simulated.clock $$;
+    as $$ select timestamptz 'epoch' + last_value * interval '1 microsecond' from simulated.clock $$;
   create or replace function simulated.pg_blocking_pids(waiting int) returns int[] volatile language sql as $$
     select coalesce(array_agg(pid order by number), '{}') from simulated.session
       where pid = any (pg_catalog.pg_blocking_pids(waiting)) $$;

@@ -90,7 +90,7 @@ export class SimulatedSession extends EventEmitter {
     this.process.sessions.delete(this)
     this.pool.closed()
     if (this.lost !== null) return
-    if (error || this.began !== null) this.pool.scheduler.server.discardLater(this.connection)
+    if (error || this.began !== null) this.pool.scheduler.discard(this.connection)
     else this.pool.scheduler.server.giveBack(this.connection)
   }
 
