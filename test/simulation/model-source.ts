@@ -116,6 +116,11 @@ export class ModelSource implements ChainSource {
     return this.#ask(`range ${from}..${to}`, (head) => this.#range(head, from, to), signal)
   }
 
+  /** Its chains have no factories, and no filter is ever added. */
+  asking(): ChainSource {
+    return this
+  }
+
   blockOfTransaction(txHash: Hex, signal?: AbortSignal): Promise<BlockRef | null> {
     const holds = (block: ModelBlock) => block.events.some((event) => event.txHash === txHash)
     return this.#ask('transaction', (head) => branch(head, 0).find(holds)?.ref ?? null, signal)
@@ -131,7 +136,7 @@ export class ModelSource implements ChainSource {
     const blocks = branch(last, from)
     const kept =
       this.node.model.options.blocks === 'all' ? blocks : blocks.filter((block) => block.events.length > 0)
-    return { first: first.ref, blocks: kept.map(({ ref, events }) => ({ ref, events })), last: last.ref }
+    return { first: first.ref, blocks: kept.map(plain), last: last.ref }
   }
 
   #ask<T>(label: string, answer: (head: ModelBlock) => T, signal?: AbortSignal): Promise<T> {
@@ -143,5 +148,6 @@ export class ModelSource implements ChainSource {
   }
 }
 
-const sourceBlock = (block: ModelBlock | null): SourceBlock | null =>
-  block && { ref: block.ref, events: block.events }
+const sourceBlock = (block: ModelBlock | null): SourceBlock | null => block && plain(block)
+
+const plain = ({ ref, events }: ModelBlock): SourceBlock => ({ ref, events, children: [], transactions: [] })

@@ -69,7 +69,12 @@ export const event = (eventIndex: number, given: Partial<EventFact> = {}): Event
   ...given,
 })
 
-export const withEvents = (ref: BlockRef, ...events: readonly EventFact[]): SourceBlock => ({ ref, events })
+export const withEvents = (ref: BlockRef, ...events: readonly EventFact[]): SourceBlock => ({
+  ref,
+  events,
+  children: [],
+  transactions: [],
+})
 
 /** The batch that stores `facts`, and `headers` for linking; the highest of them is the next checkpoint. */
 export function batchOf(

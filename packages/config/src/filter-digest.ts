@@ -1,12 +1,49 @@
 import { createHash } from 'node:crypto'
 import { type AbiEvent, type AbiParameter, toEventSignature } from 'viem'
-import type { CosmosContractOptions, EvmContractOptions } from './options.js'
+import type { ChainOptions, CosmosContractOptions, CosmosEventFilter, EvmContractOptions } from './options.js'
 
 /*
  * What decides the facts, in a form that is the same for configs that mean the same. The order of contracts counts,
  * since a log that fits two belongs to the first; that of addresses and events does not. Parameter names count:
  * they are the keys of `args`.
  */
+
+/** One event of one contract: the smallest part of a config that facts can be fetched for by itself. */
+export interface FilterOptions {
+  /** Digest of all that decides its facts: equal digests, equal facts. */
+  readonly filter: string
+  /** Key under `contracts:`. */
+  readonly contract: string
+  /** EVM: its signature. Cosmos: its type and action; `*`: events of every type. */
+  readonly event: string
+}
+
+/** In the order of the file: a log that fits two filters belongs to the first. */
+export function filtersOf(chain: ChainOptions): FilterOptions[] {
+  if (chain.kind === 'evm') {
+    return chain.contracts.flatMap((contract) =>
+      contract.events.map((event) => ({
+        filter: evmFilter(contract, event),
+        contract: contract.contract,
+        event: toEventSignature(event),
+      })),
+    )
+  }
+  return chain.contracts.flatMap((contract) =>
+    (contract.events ?? [null]).map((event) => ({
+      filter: cosmosFilter(contract, event),
+      contract: contract.contract,
+      event: event === null ? '*' : event.action === null ? event.type : `${event.type}/${event.action}`,
+    })),
+  )
+}
+
+export const evmFilter = (contract: EvmContractOptions, event: AbiEvent): string =>
+  sha256({ kind: 'evm', ...canonicalEvm(contract), events: canonicalEvent(event) })
+
+/** @param event null: events of every type */
+export const cosmosFilter = (contract: CosmosContractOptions, event: CosmosEventFilter | null): string =>
+  sha256({ kind: 'cosmos', ...canonicalCosmos(contract), events: event && [event.type, event.action] })
 
 export function evmFilterDigest(blocks: 'events' | 'all', contracts: readonly EvmContractOptions[]): string {
   return sha256({ kind: 'evm', blocks, contracts: contracts.map(canonicalEvm) })

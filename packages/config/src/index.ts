@@ -2,6 +2,7 @@ export { ConfigError, type ConfigProblem, formatProblem } from './config-error.j
 export { describeConfig } from './describe-config.js'
 export { jsonSchema } from './editor-schema.js'
 export type { Environment } from './expand-variables.js'
+export { cosmosFilter, evmFilter, type FilterOptions, filtersOf } from './filter-digest.js'
 export { type ConfigInput, loadConfig } from './load-config.js'
 export type {
   ChainOptions,

@@ -44,10 +44,44 @@ export interface EventFact {
   readonly undecoded: string | null
 }
 
-/** A block with those of its events that the config asks for, in order of position. */
+/** A contract that a factory created: known from the event that tells of it, indexed from that event's block on. */
+export interface ChildContract {
+  /** Key under `contracts:` of the children, not of the factory. */
+  readonly contract: string
+  /** As `EventFact.address`. */
+  readonly address: string
+  /** Position of the event that tells of it. */
+  readonly txIndex: number
+  readonly eventIndex: number
+}
+
+/** A transaction that holds an event of the block; only where the chain's `transactions` asks for them. */
+export interface TransactionFact {
+  readonly txIndex: number
+  readonly txHash: Hex
+  /** Null where the chain did not say (Ethereum before Byzantium). */
+  readonly success: boolean | null
+  /** Cosmos: the result's code, 0 for success. Null: EVM. */
+  readonly code: number | null
+  /** Who sent it, and to whom: lower-case addresses. Null: Cosmos; `to` also where a contract was created. */
+  readonly from: string | null
+  readonly to: string | null
+  /** Wei, decimal. Null: Cosmos. */
+  readonly value: string | null
+  /** Decimal. EVM: the gas limit, and what was used. */
+  readonly gasWanted: string | null
+  readonly gasUsed: string | null
+  /** Cosmos: the coins as `[{denom, amount}]`; null: EVM, or bytes that are no transaction of the Cosmos SDK. */
+  readonly fee: JsonValue | null
+  readonly memo: string | null
+}
+
+/** A block with those of its events that the config asks for, and what comes with them, in order of position. */
 export interface SourceBlock {
   readonly ref: BlockRef
   readonly events: readonly EventFact[]
+  readonly children: readonly ChildContract[]
+  readonly transactions: readonly TransactionFact[]
 }
 
 /** A position's order on one chain. */

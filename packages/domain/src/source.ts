@@ -1,4 +1,5 @@
 import type { BlockRef, SourceBlock } from './block.js'
+import type { KnownChildren } from './known-children.js'
 import type { ChainKey, Height, Hex } from './scalars.js'
 
 /** What a node says of its newest blocks, in one look. */
@@ -16,6 +17,14 @@ export interface SourceRange {
   readonly blocks: readonly SourceBlock[]
   /** The block at the range's highest height: the next checkpoint. */
   readonly last: BlockRef
+}
+
+/** What of a chain `block` and `range` give. */
+export interface SourceWish {
+  /** Of heights below those that are asked for; those within them are found on the way. */
+  readonly children: KnownChildren
+  /** Digests of the filters whose events are wanted, others are passed over; null: all of the config. */
+  readonly only: ReadonlySet<string> | null
 }
 
 /**
@@ -38,6 +47,8 @@ export interface ChainSource {
   block(height: Height, signal?: AbortSignal): Promise<SourceBlock | null>
   /** @throws MalformedAnswerError where the answers contradict each other (the chain moved meanwhile): ask again */
   range(from: Height, to: Height, signal?: AbortSignal): Promise<SourceRange>
+  /** The same nodes, asked for something else than all filters without known children. `close` stays the original's. */
+  asking(wish: SourceWish): ChainSource
   /** The block that holds the transaction; null where the node does not know it. */
   blockOfTransaction(txHash: Hex, signal?: AbortSignal): Promise<BlockRef | null>
   /** Ends connections and makes what is in flight reject. */

@@ -89,6 +89,10 @@ class CosmosSource implements ChainSource {
     return this.#pool.run((node) => readBlockOfTransaction(node, txHash, signal), signal)
   }
 
+  asking(): ChainSource {
+    return this
+  }
+
   async close(): Promise<void> {
     this.#pool.close()
   }

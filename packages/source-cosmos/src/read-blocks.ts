@@ -51,11 +51,14 @@ async function readBlock(
   const events = eventsOf(node, results, contracts)
   // The block itself is asked for only where its transactions' hashes are needed: on most heights nothing matches.
   const inTxs = (txIndex: number) => txIndex >= 0 && txIndex < TX_INDEX_END_BLOCK
-  if (!events.some(({ txIndex }) => inTxs(txIndex))) return { ref: header.ref, events }
+  if (!events.some(({ txIndex }) => inTxs(txIndex)))
+    return { ref: header.ref, events, children: [], transactions: [] }
   const hashes = await readTxHashes(node, header, signal)
   return {
     ref: header.ref,
     events: events.map((event) => ({ ...event, txHash: hashes[event.txIndex] ?? event.txHash })),
+    children: [],
+    transactions: [],
   }
 }
 

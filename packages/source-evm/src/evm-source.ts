@@ -78,6 +78,10 @@ class EvmSource implements ChainSource {
     return this.#nodes.find(signal, (node, scope) => fetchBlockOfTransaction(node, txHash, scope))
   }
 
+  asking(): ChainSource {
+    return this
+  }
+
   async close(): Promise<void> {
     this.#nodes.close()
   }

@@ -16,7 +16,12 @@ export async function fetchBlock(
 ): Promise<SourceBlock | null> {
   const header = await fetchHeader(node, at, scope)
   if (header === null) return null
-  return { ref: header.ref, events: await fetchEvents(node, reader, header, scope) }
+  return {
+    ref: header.ref,
+    events: await fetchEvents(node, reader, header, scope),
+    children: [],
+    transactions: [],
+  }
 }
 
 /**

@@ -115,5 +115,6 @@ function readBlock(
   header: EvmHeader,
   logsByHeight: ReadonlyMap<number, readonly EvmLog[]>,
 ): SourceBlock {
-  return { ref: header.ref, events: reader.read(node, header, logsByHeight.get(header.ref.height) ?? []) }
+  const events = reader.read(node, header, logsByHeight.get(header.ref.height) ?? [])
+  return { ref: header.ref, events, children: [], transactions: [] }
 }

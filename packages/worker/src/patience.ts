@@ -14,8 +14,10 @@ import type { WorkerOptions } from './worker-options.js'
  *
  * @param heard the listener's count from before the rewind state was read
  */
-export function untilRewound(worker: WorkerOptions, heard: number): ChainSource {
-  const { source } = worker
+export const untilRewound = (worker: WorkerOptions, heard: number): ChainSource =>
+  interruptibleSource(worker, heard, worker.source)
+
+function interruptibleSource(worker: WorkerOptions, heard: number, source: ChainSource): ChainSource {
   return {
     chain: source.chain,
     check: (signal) => interruptible(worker, heard, signal, (each) => source.check(each)),
@@ -23,6 +25,7 @@ export function untilRewound(worker: WorkerOptions, heard: number): ChainSource 
     header: (height, signal) => interruptible(worker, heard, signal, (each) => source.header(height, each)),
     block: (height, signal) => interruptible(worker, heard, signal, (each) => source.block(height, each)),
     range: (from, to, signal) => interruptible(worker, heard, signal, (each) => source.range(from, to, each)),
+    asking: (wish) => interruptibleSource(worker, heard, source.asking(wish)),
     blockOfTransaction: (txHash, signal) =>
       interruptible(worker, heard, signal, (each) => source.blockOfTransaction(txHash, each)),
     close: () => source.close(),
