@@ -89,20 +89,3 @@ export const comparePositions = (
   a: { readonly txIndex: number; readonly eventIndex: number },
   b: { readonly txIndex: number; readonly eventIndex: number },
 ): number => a.txIndex - b.txIndex || a.eventIndex - b.eventIndex
-
-/**
- * Text as PostgreSQL can hold it in `text` and `jsonb`: U+0000 and lone surrogates become U+FFFD. The raw form of
- * the event keeps the bytes, so nothing is lost.
- */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: this is the character that PostgreSQL refuses
-export const storableText = (text: string): string => text.toWellFormed().replace(/\u0000/g, '\uFFFD')
-
-/** `storableText` for every string in the value, keys included. */
-export function storableJson<T extends JsonValue>(value: T): T {
-  if (typeof value === 'string') return storableText(value) as T
-  if (Array.isArray(value)) return value.map(storableJson) as unknown as T
-  if (value === null || typeof value !== 'object') return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [storableText(key), storableJson(item as JsonValue)]),
-  ) as T
-}
