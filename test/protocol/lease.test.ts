@@ -4,7 +4,7 @@
  * stopped inside its transaction, and a proxy that takes the network away from a holder.
  */
 import { performance } from 'node:perf_hooks'
-import { LeaseLostError } from '@lockstep/domain'
+import { chainKey, LeaseLostError } from '@lockstep/domain'
 import {
   acquireChainLease,
   acquireLease,
@@ -74,6 +74,15 @@ test('of many who ask at once for a lease that has ended, one gets it, and the t
     expect(rows).toEqual([{ holder: taken?.holder, token: String(token) }])
     for (const answer of answers) if (!isHeld(answer)) expect(answer.holder).toBe(taken?.holder)
   }
+})
+
+test('the lease of a chain that is just being registered is not taken: there is no checkpoint row to lock yet', async () => {
+  // What a worker sees whose first statement came before the registration's commit, and whose second comes after it.
+  await readRows(deployment, `insert into lease (name) values ('chain:gamma')`)
+  expect(await acquireChainLease(first, chainKey('gamma'), 600_000)).toMatchObject({ holder: 'nobody' })
+  expect(await readRows(deployment, `select holder, token from lease where name = 'chain:gamma'`)).toEqual([
+    { holder: null, token: '0' },
+  ])
 })
 
 test('a lease is waited for where its holder is in the middle of a write, and that write stays', async () => {

@@ -46,7 +46,9 @@ export async function acquireChainLease(
   const taken = await db.transaction((tx) => readTaken(tx, name))
   if (taken !== null) return taken
   return db.transaction(async (tx) => {
-    await tx.query('select from checkpoint where chain = $1 for update', [chain])
+    const { rowCount } = await tx.query('select from checkpoint where chain = $1 for update', [chain])
+    // Not registered yet. It may be by the next statement, and then the lease would be taken without the lock.
+    if (rowCount === 0) return NOBODY
     const lease = await takeLease(tx, db.holder, name, timeMs)
     if ('token' in lease) {
       await tx.query('update checkpoint set token = $2, holder = $3 where chain = $1', [
@@ -73,8 +75,11 @@ async function takeLease(
 ): Promise<HeldLease | LeaseTaken> {
   const { rows } = await tx.query<{ token: number }>(TAKE_LEASE, [name, holder, timeMs])
   if (rows[0]) return { name, holder, token: rows[0].token }
-  return (await readTaken(tx, name)) ?? { holder: 'nobody', sinceSeconds: 0, freeInSeconds: 0 }
+  return (await readTaken(tx, name)) ?? NOBODY
 }
+
+/** It could not be had, and is free by now. */
+const NOBODY: LeaseTaken = { holder: 'nobody', sinceSeconds: 0, freeInSeconds: 0 }
 
 const READ_TAKEN = `
   select holder, extract(epoch from clock_timestamp() - acquired_at)::float8 as since,
