@@ -20,7 +20,7 @@ export const chainOptions = (name: string): EvmChainOptions => ({
   kind: 'evm',
   chain: chainKey(name),
   chainId: '1',
-  rpc: ['http://127.0.0.1:1'],
+  rpc: [{ url: 'http://127.0.0.1:1', ws: null, requestsPerSecond: null, requestsAtOnce: 1 }],
   startHeight: height(0),
   endHeight: null,
   finality: { by: 'depth', depth: 64 },

@@ -126,6 +126,15 @@ export class ModelSource implements ChainSource {
     return this.#ask('transaction', (head) => branch(head, 0).find(holds)?.ref ?? null, signal)
   }
 
+  /** Announces nothing: the worker lives by looking. */
+  onHead(): () => void {
+    return () => {}
+  }
+
+  trouble(): null {
+    return null
+  }
+
   async close(): Promise<void> {}
 
   #range(head: ModelBlock, from: Height, to: Height): SourceRange {

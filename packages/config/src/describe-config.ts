@@ -1,5 +1,5 @@
 import { relative } from 'node:path'
-import type { ChainOptions, DatabaseOptions, Finality, LockstepOptions } from './options.js'
+import type { ChainOptions, DatabaseOptions, EndpointOptions, Finality, LockstepOptions } from './options.js'
 
 /** What was understood, for a person; addresses without what may be secret in them. Several lines. */
 export function describeConfig(options: LockstepOptions): string {
@@ -30,18 +30,27 @@ function describeChain(chain: ChainOptions): string[] {
   ]
 }
 
+function describeEndpoint({ url, ws, requestsPerSecond }: EndpointOptions): string {
+  const more = [
+    ...(ws === null ? [] : [`heads from ${withoutSecrets(ws)}`]),
+    ...(requestsPerSecond === null ? [] : [`at most ${requestsPerSecond} requests a second`]),
+  ]
+  return `${withoutSecrets(url)}${more.length > 0 ? ` (${more.join('; ')})` : ''}`
+}
+
 /** Scheme and host: a path or query often is the key to the node. */
-function describeEndpoint(url: string): string {
+function withoutSecrets(url: string): string {
   const { protocol, host } = new URL(url)
   return `${protocol}//${host}`
 }
 
-const describeFinality = (finality: Finality): string =>
-  finality.by === 'tag'
-    ? `the node's "${finality.tag}"`
-    : finality.depth === 0
-      ? 'the head'
-      : `${count(finality.depth, 'block')} below the head`
+function describeFinality(finality: Finality): string {
+  if (finality.by === 'tag') return `the node's "${finality.tag}"`
+  const byDepth = finality.depth === 0 ? 'the head' : `${count(finality.depth, 'block')} below the head`
+  return finality.by === 'depth'
+    ? byDepth
+    : `the node's "${finality.tag}", or ${byDepth} where it never answers that`
+}
 
 function describeContracts(chain: ChainOptions): string[] {
   if (chain.kind === 'evm') {

@@ -34,7 +34,9 @@ describe('the sample', () => {
       onFork: 'rollback',
       progressMs: 10_000,
     })
-    expect(chains.map(({ chain, kind, chainId, rpc }) => [chain, kind, chainId, rpc])).toEqual([
+    expect(
+      chains.map(({ chain, kind, chainId, rpc }) => [chain, kind, chainId, rpc.map(({ url }) => url)]),
+    ).toEqual([
       ['ethereum', 'evm', '1', [env.ETHEREUM_RPC_URL]],
       ['osmosis', 'cosmos', 'osmosis-1', [env.OSMOSIS_RPC_URL]],
     ])
@@ -122,7 +124,7 @@ describe('chain', () => {
       chain: 'alpha',
       kind: 'evm',
       chainId: '1',
-      rpc: ['http://localhost:8545'],
+      rpc: [{ url: 'http://localhost:8545', ws: null, requestsPerSecond: null, requestsAtOnce: 20 }],
       startHeight: 5,
       endHeight: null,
       finality: { by: 'tag', tag: 'finalized' },
@@ -145,11 +147,41 @@ describe('chain', () => {
     ['finality: safe', { finality: { by: 'tag', tag: 'safe' } }],
     ['finality: 0', { finality: { by: 'depth', depth: 0 } }],
     ['finality: 12', { finality: { by: 'depth', depth: 12 } }],
+    ['finality: { tag: safe, depth: 12 }', { finality: { by: 'both', tag: 'safe', depth: 12 } }],
     ['endHeight: 5', { endHeight: 5 }],
     ['blocks: all', { blocks: 'all' }],
     ['maxRollbackDepth: 0', { rollbackDepthMax: 0 }],
     ['pollInterval: 50ms', { pollMs: 50 }],
   ])('%s', (line, expected) => expect(onlyChain(evmChain({ chain: line }))).toMatchObject(expected))
+
+  test('endpoints, as addresses and with what else is known of them', () => {
+    const rpc =
+      '["http://a", { url: "http://b", ws: "wss://b/ws", requestsPerSecond: 25, requestsAtOnce: 4 }, { url: "http://c" }]'
+    expect(onlyChain(evmChain().replace('http://localhost:8545', rpc))?.rpc).toEqual([
+      { url: 'http://a', ws: null, requestsPerSecond: null, requestsAtOnce: 20 },
+      { url: 'http://b', ws: 'wss://b/ws', requestsPerSecond: 25, requestsAtOnce: 4 },
+      { url: 'http://c', ws: null, requestsPerSecond: null, requestsAtOnce: 20 },
+    ])
+  })
+
+  test('a port that fetch refuses is refused here, and no other', async () => {
+    const isTaken = (port: number) => {
+      try {
+        return load(evmChain().replace('http://localhost:8545', `http://127.0.0.1:${port}`)).chains.length > 0
+      } catch {
+        return false
+      }
+    }
+    const isFetched = async (port: number) => {
+      const failure = await fetch(`http://127.0.0.1:${port}`).catch((error: Error) => error)
+      return !(failure instanceof Error && String((failure.cause as Error).message) === 'bad port')
+    }
+    const near = [1, 22, 25, 993, 2049, 5061, 6000, 6566, 6669, 6697, 10080].flatMap((port) => [
+      port,
+      port + 1,
+    ])
+    for (const port of near) expect([port, isTaken(port)]).toEqual([port, await isFetched(port)])
+  })
 
   test('every block and no contract', () => {
     const yaml = evmChain({ chain: 'blocks: all' }).replace(/ {4}contracts:[\s\S]*/, '')
@@ -166,7 +198,7 @@ describe('chain', () => {
     const yaml = `${evmChain().replace('http://localhost:8545', '*url')}`
     const shared = yaml.replace('chains:\n', 'chains:\n  later:\n    enabled: false\n    rpc: &url ${URL}\n')
     expect(() => load(shared)).toThrow('chains.alpha.rpc: environment variable URL is not set')
-    expect(load(shared, { URL: 'http://h' }).chains[0]?.rpc).toEqual(['http://h'])
+    expect(load(shared, { URL: 'http://h' }).chains[0]?.rpc).toMatchObject([{ url: 'http://h' }])
   })
 
   test('the order of the file is kept, and two chains may be of one network', () => {

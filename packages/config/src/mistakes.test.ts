@@ -104,6 +104,9 @@ describe('chain', () => {
   const instead = (key: string, value: string) =>
     complete.replace(new RegExp(`^( {4}${key}:).*$`, 'm'), `$1 ${value}`)
 
+  test('finality by both, without one of them', () =>
+    expect(mistakesIn(evmChain({ chain: 'finality: { tag: finalised }' }))).toMatchSnapshot())
+
   test.each([
     ['key in upper case', complete.replace('alpha', 'Alpha')],
     ['key that is a URL', complete.replace('alpha', '"http://u:s3cret@h"')],
@@ -122,6 +125,15 @@ describe('chain', () => {
     ['rpc as an empty list', instead('rpc', '[]')],
     ['rpc as a mapping', instead('rpc', '{ "http://u:s3cret@h": 1 }')],
     ['rpc over websocket', instead('rpc', 'wss://u:s3cret@h')],
+    ['rpc on a port that fetch refuses', instead('rpc', '"http://node:6000"')],
+    [
+      'rpc with keys, misspelt',
+      instead('rpc', '[{ url: "http://node", wss: "ws://node" }, { ws: "ws://node" }]'),
+    ],
+    [
+      'rpc with keys, wrong',
+      instead('rpc', '{ url: "ws://node", ws: "http://node", requestsPerSecond: 0.5 }'),
+    ],
     ['rpc without scheme', instead('rpc', '["localhost:8545", "s3cret"]')],
     ['startHeight missing', without('startHeight')],
     ['startHeight misspelt', complete.replace('startHeight', 'startHieght')],

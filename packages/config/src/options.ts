@@ -43,17 +43,34 @@ export interface LeaseOptions {
   readonly timeMs: number
 }
 
-/** Where a chain stops taking blocks back: by the node's tag, or so many blocks below the head. */
+/**
+ * Where a chain stops taking blocks back: by the node's tag, so many blocks below the head, or, by both, by the tag
+ * where it was ever answered and else by depth.
+ */
 export type Finality =
-  | { readonly by: 'tag'; readonly tag: 'finalized' | 'safe' }
+  | { readonly by: 'tag'; readonly tag: FinalityTag }
   | { readonly by: 'depth'; readonly depth: number }
+  | { readonly by: 'both'; readonly tag: FinalityTag; readonly depth: number }
+
+export type FinalityTag = 'finalized' | 'safe'
+
+/** One node of a chain. Its addresses may hold secrets: never log them, use `redactUrl` of telemetry. */
+export interface EndpointOptions {
+  /** http(s). */
+  readonly url: string
+  /** ws(s), where the node announces new blocks; null: it is polled alone. */
+  readonly ws: string | null
+  /** Each item of a batch counts; null: no limit. */
+  readonly requestsPerSecond: number | null
+  readonly requestsAtOnce: number
+}
 
 interface CommonChainOptions {
   readonly chain: ChainKey
   /** EVM: decimal digits. Cosmos: the network name. */
   readonly chainId: string
-  /** http(s) addresses, at least one; may hold secrets: never log them, use `redactUrl` of telemetry. */
-  readonly rpc: readonly string[]
+  /** At least one, the preferred one first. */
+  readonly rpc: readonly EndpointOptions[]
   readonly startHeight: Height
   readonly endHeight: Height | null
   readonly finality: Finality

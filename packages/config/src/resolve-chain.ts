@@ -1,11 +1,18 @@
 import { chainKey, height, isChainKey } from '@lockstep/domain'
 import { isMapping } from './config-document.js'
 import { cosmosFilterDigest, evmFilterDigest } from './filter-digest.js'
-import type { ChainOptions, CosmosChainOptions, EvmChainOptions, Finality } from './options.js'
+import type {
+  ChainOptions,
+  CosmosChainOptions,
+  EndpointOptions,
+  EvmChainOptions,
+  Finality,
+  FinalityTag,
+} from './options.js'
 import { Place } from './place.js'
 import { resolveCosmosContract } from './resolve-cosmos-contract.js'
 import { resolveEvmContract } from './resolve-evm-contract.js'
-import { cosmosChainShape, evmChainShape } from './schema.js'
+import { cosmosChainShape, evmChainShape, REQUESTS_AT_ONCE } from './schema.js'
 import { closest } from './suggest.js'
 
 /** One entry under `chains:`; null where a problem was reported. */
@@ -40,14 +47,18 @@ function resolveEvmChain(chain: Place, contracts: Place): EvmChainOptions | null
   const shape = chain.take(evmChainShape)
   const resolved = contracts.children().map(resolveEvmContract)
   if (!shape || !resolved.every((contract) => contract !== null)) return null
-  const { finality } = shape
   return {
     ...common(chain, shape),
     kind: 'evm',
-    finality: typeof finality === 'number' ? { by: 'depth', depth: finality } : { by: 'tag', tag: finality },
+    finality: resolveFinality(shape.finality),
     contracts: resolved,
     filterDigest: evmFilterDigest(shape.blocks, resolved),
   }
+}
+
+function resolveFinality(given: FinalityTag | number | { tag: FinalityTag; depth: number }): Finality {
+  if (typeof given === 'number') return { by: 'depth', depth: given }
+  return typeof given === 'string' ? { by: 'tag', tag: given } : { by: 'both', ...given }
 }
 
 function resolveCosmosChain(chain: Place, contracts: Place): CosmosChainOptions | null {
@@ -64,9 +75,18 @@ function resolveCosmosChain(chain: Place, contracts: Place): CosmosChainOptions 
   }
 }
 
+type EndpointShape =
+  | string
+  | {
+      readonly url: string
+      readonly ws?: string | undefined
+      readonly requestsPerSecond?: number | undefined
+      readonly requestsAtOnce: number
+    }
+
 interface CommonShape {
   readonly chainId: string | number
-  readonly rpc: string | string[]
+  readonly rpc: EndpointShape | EndpointShape[]
   readonly startHeight: number
   readonly endHeight?: number | undefined
   readonly maxRollbackDepth: number
@@ -81,13 +101,19 @@ function common(chain: Place, shape: CommonShape) {
   return {
     chain: isChainKey(chain.key) ? chain.key : PLACEHOLDER,
     chainId: String(shape.chainId),
-    rpc: [shape.rpc].flat(),
+    rpc: [shape.rpc].flat().map(resolveEndpoint),
     startHeight: height(shape.startHeight),
     endHeight: shape.endHeight === undefined ? null : height(shape.endHeight),
     rollbackDepthMax: shape.maxRollbackDepth,
     pollMs: shape.pollInterval,
     blocks: shape.blocks,
   }
+}
+
+function resolveEndpoint(given: EndpointShape): EndpointOptions {
+  if (typeof given === 'string')
+    return { url: given, ws: null, requestsPerSecond: null, requestsAtOnce: REQUESTS_AT_ONCE }
+  return { ...given, ws: given.ws ?? null, requestsPerSecond: given.requestsPerSecond ?? null }
 }
 
 /** On the bare values: other mistakes in the chain must not hide this one. */

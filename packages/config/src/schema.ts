@@ -104,12 +104,47 @@ const wholeNumber = (least: number) => z.int().min(least)
 const rpcUrl = z
   .string()
   .refine((url) => /^https?:$/.test(protocolOf(url)), 'is not an http or https address')
+  .refine(
+    (url) => !isRefusedPort(url),
+    'has a port that no HTTP client asks: it is kept for another protocol',
+  )
+
+/** How much is asked of one endpoint at once where the file does not say. Public nodes allow some dozens. */
+export const REQUESTS_AT_ONCE = 20
+
+const endpointShape = z
+  .strictObject({
+    url: rpcUrl.describe('The http or https address of the node.'),
+    ws: z
+      .string()
+      .refine((url) => /^wss?:$/.test(protocolOf(url)), 'is not a ws or wss address')
+      .optional()
+      .describe(
+        'A ws or wss address where the node announces new blocks; left out, or silent: the node is polled alone.',
+      ),
+    requestsPerSecond: wholeNumber(1)
+      .optional()
+      .describe('The most that the node allows, each item of a batch counted; left out: no limit.'),
+    requestsAtOnce: wholeNumber(1)
+      .default(REQUESTS_AT_ONCE)
+      .describe('How many requests may wait for an answer at the same time; a whole number.'),
+  })
+  .describe('A node, as { url: https://…, ws: wss://…, requestsPerSecond: 25 }.')
 
 const chainFields = {
   rpc: z
-    .union([rpcUrl, z.array(rpcUrl).min(1, 'is an empty list')], 'must be an address or a list of addresses')
+    .union(
+      [
+        rpcUrl,
+        endpointShape,
+        z
+          .array(z.union([rpcUrl, endpointShape], 'must be an address, or { url: … }'))
+          .min(1, 'is an empty list'),
+      ],
+      'must be an address or a list of addresses',
+    )
     .describe(
-      'Address of a node, or a list of them; each is an http or https address and may hold ${VARIABLES}.',
+      'Address of a node, or a list of them, the preferred one first; each is an http or https address, or { url: …, ws: … }, and may hold ${VARIABLES}.',
     ),
   endHeight: wholeNumber(0)
     .optional()
@@ -133,6 +168,7 @@ const chainFields = {
 }
 
 const depth = wholeNumber(0)
+const tag = z.enum(['finalized', 'safe'])
 
 export const evmChainShape = z
   .strictObject({
@@ -140,10 +176,13 @@ export const evmChainShape = z
     chainId: wholeNumber(1).describe('The number that eth_chainId gives, such as 1 for Ethereum.'),
     startHeight: wholeNumber(0).describe('First block to index, a whole number such as 19000000.'),
     finality: z
-      .union([z.enum(['finalized', 'safe']), depth], 'must be finalized, safe or a number of confirmations')
+      .union(
+        [tag, depth, z.strictObject({ tag, depth })],
+        'must be finalized, safe, a number of confirmations, or { tag: finalized, depth: 12 }',
+      )
       .default('finalized')
       .describe(
-        'From where on the chain takes no block back: "finalized", "safe", or a number of blocks below the head.',
+        'From where on the chain takes no block back: "finalized", "safe", a number of blocks below the head, or both as { tag: finalized, depth: 12 }: the depth then serves nodes that never answered the tag.',
       ),
     ...chainFields,
   })
@@ -221,6 +260,17 @@ export const cosmosContractShape = z
       ),
   })
   .describe('A wasm contract, or events of a module.')
+
+/** "Bad ports" of the fetch standard (fetch.spec.whatwg.org, 2.10): a request to one fails before it is sent. */
+const REFUSED_PORTS = new Set(
+  `1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123
+   135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993
+   995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080`.split(
+    /\s+/,
+  ),
+)
+
+const isRefusedPort = (url: string): boolean => URL.canParse(url) && REFUSED_PORTS.has(new URL(url).port)
 
 function protocolOf(url: string): string {
   return URL.canParse(url) && !/\s/.test(url) ? new URL(url).protocol : ''

@@ -51,6 +51,14 @@ export interface ChainSource {
   asking(wish: SourceWish): ChainSource
   /** The block that holds the transaction; null where the node does not know it. */
   blockOfTransaction(txHash: Hex, signal?: AbortSignal): Promise<BlockRef | null>
+  /**
+   * Calls `listener` when a node announces a new head, where the config names one that does, until the returned
+   * function is called. Only a hint: announcements may come late, twice, of another branch, or never, and what is
+   * asked next may not know the block yet. Whoever follows the chain asks for `tip` at intervals all the same.
+   */
+  onHead(listener: () => void): () => void
+  /** What a person should know of the nodes while others of them serve, in one line; null: all are well. */
+  trouble(): string | null
   /** Ends connections and makes what is in flight reject. */
   close(): Promise<void>
 }

@@ -19,6 +19,7 @@ import {
   SimulatedCometChain,
   SimulatedCometNode,
 } from '../../testkit/src/comet/index.js'
+import { endpointOptions } from '../../testkit/src/rpc/index.js'
 import { createCosmosSource } from './cosmos-source.js'
 
 const at = (height: number) => height as Height
@@ -133,7 +134,7 @@ describe('an honest node', () => {
     const late = new SimulatedCometChain({ chainId: 'sim-1', version: '0.38.17', initialHeight: 500 })
     late.extend(BLOCKS)
     const lateNode = await SimulatedCometNode.start(late)
-    const lateSource = open({ rpc: [lateNode.url] })
+    const lateSource = open({ rpc: endpointOptions([lateNode.url]) })
     expect(await lateSource.header(at(500))).toEqual({ ...late.ref(500), parentHash: null })
     await expect(lateSource.header(at(499))).rejects.toThrow(HeightPrunedError)
     await lateSource.close()

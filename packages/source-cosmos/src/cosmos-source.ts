@@ -26,7 +26,7 @@ export interface CosmosSourceDependencies {
 
 /** A chain of CometBFT nodes (0.34, 0.37, 0.38, 1.x) over HTTP. Nothing is asked before the first call. */
 export function createCosmosSource(options: CosmosChainOptions, deps: CosmosSourceDependencies): ChainSource {
-  const endpoints = options.rpc.map((url) => {
+  const endpoints = options.rpc.map(({ url }) => {
     const rpc = new FetchRpcClient(options.chain, url, deps.requestTimeoutMs ?? 20_000)
     return new CometEndpoint(rpc, options.chainId)
   })
@@ -91,6 +91,14 @@ class CosmosSource implements ChainSource {
 
   asking(): ChainSource {
     return this
+  }
+
+  onHead(): () => void {
+    return () => {}
+  }
+
+  trouble(): null {
+    return null
   }
 
   async close(): Promise<void> {

@@ -16,6 +16,7 @@ import {
   SimulatedCometChain,
   SimulatedCometNode,
 } from '../../testkit/src/comet/index.js'
+import { endpointOptions } from '../../testkit/src/rpc/index.js'
 import { createCosmosSource } from './cosmos-source.js'
 
 interface HeaderMeta {
@@ -253,7 +254,7 @@ describe('a node that lags or lies', () => {
     const empty = await SimulatedCometNode.start(
       new SimulatedCometChain({ chainId: 'sim-1', version: '0.38.17' }),
     )
-    const early = open({ rpc: [empty.url] })
+    const early = open({ rpc: endpointOptions([empty.url]) })
     await expect(early.tip()).rejects.toThrow(/has no block yet/)
     expect(await early.header(at(1))).toBeNull()
     await empty.stop()
@@ -271,7 +272,7 @@ describe('a node that lags or lies', () => {
     other.extend(BLOCKS)
     const liar = await SimulatedCometNode.start(other)
     liar.reportNetwork('sim-1')
-    await expect(open({ rpc: [liar.url] }).header(at(2))).rejects.toThrow(WrongChainError)
+    await expect(open({ rpc: endpointOptions([liar.url]) }).header(at(2))).rejects.toThrow(WrongChainError)
     await liar.stop()
   })
 })

@@ -39,7 +39,7 @@ export class EndpointList {
   constructor(options: EvmChainOptions, logger: Logger, timeoutMs: number) {
     this.#chain = options.chain
     this.#members = options.rpc.map(
-      (url) => new EndpointHealth(new Endpoint(options.chain, url, timeoutMs), options, logger),
+      ({ url }) => new EndpointHealth(new Endpoint(options.chain, url, timeoutMs), options, logger),
     )
   }
 

@@ -82,6 +82,14 @@ class EvmSource implements ChainSource {
     return this
   }
 
+  onHead(): () => void {
+    return () => {}
+  }
+
+  trouble(): null {
+    return null
+  }
+
   async close(): Promise<void> {
     this.#nodes.close()
   }

@@ -24,6 +24,7 @@ import {
 import { Backoff } from './backoff.js'
 import { checkForFork, describeUnsure, resolveFork } from './fork.js'
 import { rangeWidthMax, takeBlock, takeRange } from './forward.js'
+import { HeadWatch } from './head-watch.js'
 import { rest, untilRewound } from './patience.js'
 import { PauseLog } from './pause-log.js'
 import { Progress } from './progress.js'
@@ -40,9 +41,11 @@ export async function runChainWorker(worker: WorkerOptions, stop: AbortSignal): 
   const keeper = await waitForLease(worker, stop)
   if (keeper === null) return
   const progress = new Progress(worker, keeper.lost) // only the holder of the lease speaks for the chain
+  const heads = new HeadWatch(worker.source)
   try {
-    await new ChainFollower(worker, keeper, progress).run(stop)
+    await new ChainFollower(worker, keeper, progress, heads).run(stop)
   } finally {
+    heads.close()
     await progress.close()
     await keeper.close()
   }
@@ -53,6 +56,9 @@ const OF_THE_NODES = new Set(['wrong_chain', 'height_pruned'])
 /** Seldom enough that a chain that is stopped is seen to be. */
 const ASK_NODES_AGAIN_MS = 60_000
 
+/** However often a node announces heads, it is asked for no more than ten a second. */
+const LOOK_AGAIN_LEAST_MS = 100
+
 class ChainFollower {
   readonly #backoff = new Backoff()
   readonly #pauseLog: PauseLog
@@ -61,6 +67,8 @@ class ChainFollower {
   #checked = false
   /** What the node last said; null: ask before anything else. */
   #tip: ChainTip | null = null
+  /** Aborts when a node announces a head that the tip may not know yet. */
+  #newHead: AbortSignal
   /** Whether the checkpoint is known to be on the node's chain: false after a start, a rewind or a lost connection. */
   #verified = false
   /** Why this chain does not go on by itself. It still takes part in rewinds, and a rewind clears it. */
@@ -74,7 +82,9 @@ class ChainFollower {
     readonly worker: WorkerOptions,
     readonly keeper: LeaseKeeper,
     readonly progress: Progress,
+    readonly heads: HeadWatch,
   ) {
+    this.#newHead = heads.next()
     this.#pauseLog = new PauseLog(worker.logger)
     this.#writer = { chain: worker.options.chain, lease: keeper.lease, checkpoint: null }
   }
@@ -151,7 +161,10 @@ class ChainFollower {
     const { options, source } = worker
     if (!this.#checked) await source.check(signal)
     this.#checked = true
-    this.#tip ??= await source.tip(signal)
+    if (this.#tip === null) {
+      this.#newHead = this.heads.next()
+      this.#tip = await source.tip(signal)
+    }
     progress.sawTip(this.#tip)
     if (!this.#verified) return this.#verify(worker, this.#tip, heard, signal)
     const step = nextStep({
@@ -199,9 +212,13 @@ class ChainFollower {
     else await rest(worker, heard, worker.options.pollMs, signal)
   }
 
+  /** After the poll interval, or as soon as a node announces a head: which shortens the wait, and is not relied on. */
   async #lookAgain(heard: number, signal: AbortSignal): Promise<void> {
+    const { pollMs } = this.worker.options
     this.#tip = null
-    await rest(this.worker, heard, this.worker.options.pollMs, signal)
+    const leastMs = Math.min(pollMs, LOOK_AGAIN_LEAST_MS)
+    await rest(this.worker, heard, leastMs, signal)
+    await rest(this.worker, heard, pollMs - leastMs, AbortSignal.any([signal, this.#newHead]))
   }
 
   /** A stopped chain does nothing but look out for rewinds. */

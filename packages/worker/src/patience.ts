@@ -28,6 +28,8 @@ function interruptibleSource(worker: WorkerOptions, heard: number, source: Chain
     asking: (wish) => interruptibleSource(worker, heard, source.asking(wish)),
     blockOfTransaction: (txHash, signal) =>
       interruptible(worker, heard, signal, (each) => source.blockOfTransaction(txHash, each)),
+    onHead: (listener) => source.onHead(listener),
+    trouble: () => source.trouble(),
     close: () => source.close(),
   }
 }

@@ -109,6 +109,7 @@ export class Progress {
     const head = this.#tip?.head ?? null
     const height = this.#checkpoint?.height ?? null
     const target = this.worker.options.endHeight ?? head?.height ?? null
+    const reason = this.#told()
     const lag = target === null ? null : Math.max(0, target - (height ?? this.worker.options.startHeight - 1))
     this.worker.logger.info(
       {
@@ -122,10 +123,15 @@ export class Progress {
         eventsPerSecond,
         etaSeconds: !lag || blocksPerSecond === 0 ? null : Math.round(lag / blocksPerSecond),
         ...(this.#checkpoint && { blockTime: formatTimeShort(this.#checkpoint.time) }),
-        ...(this.#reason && { reason: this.#reason }),
+        ...(reason && { reason }),
       },
       'progress',
     )
+  }
+
+  /** Why the chain does not go on; while it does, what is the matter with nodes that others stand in for. */
+  #told(): string | null {
+    return this.#reason ?? this.worker.source.trouble()
   }
 
   /** One at a time; a report that fails is followed by the next one. */
@@ -137,7 +143,7 @@ export class Progress {
         writeReport(db, {
           chain: options.chain,
           phase: this.#phase,
-          reason: this.#reason,
+          reason: this.#told(),
           headHeight: this.#tip?.head.height ?? null,
           headTime: this.#tip?.head.time ?? null,
           finalizedHeight: this.#tip?.finalized ?? null,

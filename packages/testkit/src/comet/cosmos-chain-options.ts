@@ -1,10 +1,12 @@
 import type { CosmosChainOptions } from '@lockstep/config'
 import { chainKey, height } from '@lockstep/domain'
+import { type EndpointWish, endpointOptions } from '../rpc/index.js'
 
 /** Options of a Cosmos chain as the config would resolve them: every event of every block, unless said otherwise. */
-export function cosmosChainOptions(
-  given: Partial<CosmosChainOptions> & Pick<CosmosChainOptions, 'rpc'>,
-): CosmosChainOptions {
+export function cosmosChainOptions({
+  rpc,
+  ...given
+}: Partial<Omit<CosmosChainOptions, 'rpc'>> & { readonly rpc: readonly EndpointWish[] }): CosmosChainOptions {
   return {
     kind: 'cosmos',
     chain: chainKey('sim'),
@@ -17,6 +19,7 @@ export function cosmosChainOptions(
     blocks: 'all',
     filterDigest: 'test',
     contracts: [{ contract: 'all', address: null, events: null }],
+    rpc: endpointOptions(rpc),
     ...given,
   }
 }

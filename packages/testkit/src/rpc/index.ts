@@ -1,3 +1,4 @@
+export { type EndpointWish, endpointOptions } from './endpoint-options.js'
 export {
   HttpFailure,
   type HttpFault,
