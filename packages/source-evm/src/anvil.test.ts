@@ -71,7 +71,11 @@ describe('against Anvil', () => {
   })
 
   test('reads the same logs out of receipts', async () => {
-    const nodes = new EndpointList(options(), silentLogger(), 5_000)
+    const nodes = new EndpointList(options(), silentLogger(), {
+      requestTimeoutMs: 5_000,
+      probeMs: 5_000,
+      lagMostMs: 5_000,
+    })
     const reader = new EventReader(options(), silentLogger())
     const events = await nodes.ask(undefined, async (node, scope) => {
       const header = await fetchHeader(node, height(3), scope)

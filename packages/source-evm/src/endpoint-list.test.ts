@@ -2,13 +2,13 @@
  * Goal: a dead endpoint is no error while another works, a wrong one never gives a block, and nothing leaks a key.
  * Method: the source over HTTP against two or three nodes that die, lie and come back.
  */
-import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ChainSource, height, RpcUnavailableError, WrongChainError } from '@lockstep/domain'
-import { createLogger, silentLogger } from '@lockstep/telemetry'
+import { silentLogger } from '@lockstep/telemetry'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { evmChainOptions, SimulatedEvmChain, SimulatedEvmNode } from '../../testkit/src/evm/index.js'
 import { createEvmSource } from './index.js'
+import { recordingLogger } from './recording-logger.fixture.js'
 
 /** An address where nothing listens. */
 let dead: string
@@ -231,21 +231,13 @@ describe('throttling and outages (S16)', () => {
   })
 
   test('logs an outage as two lines', async () => {
-    const lines: string[] = []
-    const destination = new Writable({
-      write: (chunk, _, done) => {
-        lines.push(JSON.parse(String(chunk)).msg)
-        done()
-      },
-    })
-    const source = sourceOf([first.url], {
-      logger: createLogger({ level: 'info', format: 'json', destination }),
-    })
+    const { logger, lines } = recordingLogger()
+    const source = sourceOf([first.url], { logger })
     chain.finalizedDepth = 2
     first.failNext(20, { kind: 'status', status: 503 })
     for (let tries = 0; tries < 20; tries++) await failureOf(source.tip())
     await source.tip()
-    expect(lines).toEqual(['rpc endpoint failed', 'rpc endpoint recovered'])
+    expect(lines.map(({ msg }) => msg)).toEqual(['rpc endpoint failed', 'rpc endpoint recovered'])
   })
 })
 

@@ -9,13 +9,14 @@ import {
   WrongChainError,
 } from '@lockstep/domain'
 import type { Logger } from '@lockstep/telemetry'
+import { BestHead } from './best-head.js'
 import { CallFailure } from './call-failure.js'
 import { CallScopes } from './call-scope.js'
 import { Endpoint } from './endpoint.js'
-import { EndpointHealth } from './endpoint-health.js'
+import { EndpointHealth, RANKS } from './endpoint-health.js'
 
 /** One logical answer, made of as many calls as it needs, all of the node that it is given. */
-type Job<T> = (node: Endpoint, scope: AbortSignal) => Promise<T>
+type Job<T> = (node: Endpoint, scope: AbortSignal, member: EndpointHealth) => Promise<T>
 
 /** Null as a job's answer means "not here", and the next endpoint is asked. */
 type Attempt<T> = { readonly answer: T } | Failure
@@ -25,22 +26,45 @@ interface Failure {
   readonly failure: CallFailure | LockstepError
 }
 
+/** How long things may take; in ms. */
+export interface EndpointTimes {
+  /** One HTTP request. */
+  readonly requestTimeoutMs: number
+  /** How often the endpoints that are not in use are looked at. */
+  readonly probeMs: number
+  /** An endpoint whose head others had so long ago is asked after them. */
+  readonly lagMostMs: number
+}
+
 /**
- * The chain's endpoints in the order of the config. Calls stick to the one that answered last; where it fails, the
- * next one gets the whole question. An endpoint proves its chain id with each answer: its address may come to lead
- * to another chain at any time, whose blocks would look like a fork.
+ * The chain's endpoints. The first of the config that is well is asked; where it fails, the next one gets the whole
+ * question. Those that failed or lag behind the others are asked last, are looked at from time to time, and take their
+ * place again when they are well. An endpoint proves its chain id with each answer: its address may come to lead to
+ * another chain at any time, whose blocks would look like a fork.
  */
 export class EndpointList {
   readonly #chain: ChainKey
   readonly #members: readonly EndpointHealth[]
   readonly #scopes = new CallScopes()
-  #current = 0
+  readonly #probeMs: number
+  /** Monotonic ms; infinite while a look runs. */
+  #probesAt: number
 
-  constructor(options: EvmChainOptions, logger: Logger, timeoutMs: number) {
+  constructor(options: EvmChainOptions, logger: Logger, times: EndpointTimes) {
+    const bestHead = new BestHead()
     this.#chain = options.chain
-    this.#members = options.rpc.map(
-      ({ url }) => new EndpointHealth(new Endpoint(options.chain, url, timeoutMs), options, logger),
-    )
+    this.#members = options.rpc.map((endpoint) => {
+      const node = new Endpoint(options.chain, endpoint, times.requestTimeoutMs)
+      return new EndpointHealth(node, options, logger, bestHead, times.lagMostMs)
+    })
+    this.#probeMs = times.probeMs
+    this.#probesAt = performance.now() + times.probeMs
+  }
+
+  /** What is wrong with endpoints, for people; null: nothing. */
+  get trouble(): string | null {
+    const troubles = this.#members.map((member) => member.trouble).filter((trouble) => trouble !== null)
+    return troubles.length === 0 ? null : troubles.join('; ')
   }
 
   /** Asks every endpoint for its chain id: one that works is enough, one of another chain is too many. */
@@ -67,12 +91,11 @@ export class EndpointList {
   find<T extends object>(signal: AbortSignal | undefined, job: Job<T | null>): Promise<T | null> {
     return this.#scopes.run(signal, async (scope) => {
       const failures: Failure[] = []
-      for (const index of this.#order()) {
-        const member = this.#members[index] as EndpointHealth
+      for (const member of this.#order()) {
         const attempt = await this.#attempt(member, job, scope)
         if ('failure' in attempt) failures.push(attempt)
         else if (attempt.answer !== null) {
-          this.#current = index
+          this.#probeOthers(member)
           return attempt.answer
         }
       }
@@ -86,13 +109,38 @@ export class EndpointList {
     this.#scopes.close(new RpcUnavailableError(this.#chain, names, 'this source was closed'))
   }
 
-  #order(): number[] {
-    return this.#members.map((_, offset) => (this.#current + offset) % this.#members.length)
+  /** None is left out: where the better ones have no answer, one that failed a moment ago may have it. */
+  #order(): EndpointHealth[] {
+    return RANKS.flatMap((rank) => this.#members.filter((member) => member.rank === rank))
+  }
+
+  /** Nobody waits for it: an endpoint that hangs is found out, or found well again, beside the work of another. */
+  #probeOthers(inUse: EndpointHealth): void {
+    if (performance.now() < this.#probesAt) return
+    this.#probesAt = Number.POSITIVE_INFINITY
+    const due = this.#members.filter((member) => member !== inUse && member.mayBeProbed)
+    const probes = this.#scopes.run(undefined, (scope) =>
+      Promise.all(due.map((member) => this.#probe(member, scope))),
+    )
+    probes
+      .catch(() => {}) // the source was closed
+      .finally(() => {
+        this.#probesAt = performance.now() + this.#probeMs
+      })
+  }
+
+  async #probe(member: EndpointHealth, scope: AbortSignal): Promise<void> {
+    try {
+      await member.probe(scope)
+    } catch (error) {
+      if (!isOfTheNode(error)) throw error
+      member.failed(error)
+    }
   }
 
   async #attempt<T>(member: EndpointHealth, job: Job<T>, scope: AbortSignal): Promise<Attempt<T>> {
     try {
-      const answer = await member.whileProved(() => job(member.node, scope), scope)
+      const answer = await member.whileProved(() => job(member.node, scope, member), scope)
       member.succeeded()
       return { answer }
     } catch (error) {

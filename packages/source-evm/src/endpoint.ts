@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { EndpointOptions } from '@lockstep/config'
 import { type ChainKey, type Height, HeightPrunedError, MalformedAnswerError } from '@lockstep/domain'
 import { redactUrl } from '@lockstep/telemetry'
+import PQueue from 'p-queue'
 import { createPublicClient, http, type PublicClient } from 'viem'
 import { CallFailure, readFailure } from './call-failure.js'
+import { growingDelayMs } from './growing-delay.js'
 import { isBatchRefusal, isWorthAskingAgain } from './judge-failure.js'
 import { LogWidth } from './log-width.js'
 import { redactSecretsOf } from './redact-secrets.js'
@@ -15,10 +18,10 @@ export interface Call {
 
 // Half of the hundred calls that public nodes allow at most in a batch; a node that takes fewer is found out.
 const BATCH_CALLS_MAX = 50
-const ITEM_ATTEMPTS_MAX = 4 // with the delays below: what is asked again waits 1.75 s in all
+const ITEM_ATTEMPTS_MAX = 4 // with the delays below: what is asked again waits up to 1.75 s in all
+const ITEM_RETRY = { firstMs: 250, mostMs: 1_000 }
 // Three times what the receipts of a full block of 36 million gas take; longer log queries are narrowed.
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024
-const ITEM_RETRY_MS = 250
 
 /** One node: sends calls over viem and remembers what the node was found to allow. */
 export class Endpoint {
@@ -32,10 +35,22 @@ export class Endpoint {
   readonly #single: PublicClient
   readonly #batched: PublicClient
   readonly #redact: (text: string) => string
-  #batchMax = BATCH_CALLS_MAX
+  /** What is under way here, and waits for its turn: HTTP requests, a batch being one. */
+  readonly #queue: PQueue
+  readonly #limited: boolean
+  #batchMax: number
 
-  constructor(chain: ChainKey, url: string, timeoutMs: number) {
+  constructor(
+    chain: ChainKey,
+    { url, requestsPerSecond, requestsAtOnce }: EndpointOptions,
+    timeoutMs: number,
+  ) {
+    const rate =
+      requestsPerSecond === null ? {} : { intervalCap: requestsPerSecond, interval: 1_000, strict: true }
     this.#chain = chain
+    this.#queue = new PQueue({ concurrency: requestsAtOnce, ...rate })
+    this.#limited = requestsPerSecond !== null
+    this.#batchMax = Math.min(BATCH_CALLS_MAX, requestsPerSecond ?? BATCH_CALLS_MAX)
     this.name = redactUrl(url)
     this.#redact = redactSecretsOf(url)
     // viem retries by code alone and with the whole batch; who to ask again is decided here and by the worker.
@@ -46,7 +61,7 @@ export class Endpoint {
 
   /** @throws CallFailure; `signal`'s reason where it is aborted */
   call(call: Call, signal: AbortSignal): Promise<unknown> {
-    return this.#send(this.#single, call, signal)
+    return this.#inTurn(1, () => this.#send(this.#single, call, signal), signal)
   }
 
   /**
@@ -87,16 +102,15 @@ export class Endpoint {
   ): Promise<Map<number, CallFailure>> {
     const client = batch.length > 1 ? this.#batched : this.#single
     const failures = new Map<number, CallFailure>()
-    await Promise.all(
-      batch.map(async (index) => {
-        try {
-          results[index] = await this.#send(client, calls[index] as Call, signal)
-        } catch (error) {
-          if (!(error instanceof CallFailure)) throw error
-          failures.set(index, error)
-        }
-      }),
-    )
+    const send = async (index: number): Promise<void> => {
+      try {
+        results[index] = await this.#send(client, calls[index] as Call, signal)
+      } catch (error) {
+        if (!(error instanceof CallFailure)) throw error
+        failures.set(index, error)
+      }
+    }
+    await this.#inTurn(batch.length, () => Promise.all(batch.map(send)), signal)
     return failures
   }
 
@@ -116,7 +130,21 @@ export class Endpoint {
     const mayWait =
       refusals < ITEM_ATTEMPTS_MAX && all.every((each) => isWorthAskingAgain(each) && !isWhole(each))
     if (!mayWait) throw hopeless
-    await sleep(ITEM_RETRY_MS * 2 ** (refusals - 1), undefined, { signal })
+    await sleep(growingDelayMs(refusals, ITEM_RETRY), undefined, { signal })
+  }
+
+  /** One HTTP request, when it is its turn. Under a rate limit each call in it counts, as it does for those who set one. */
+  async #inTurn<T>(calls: number, request: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const idle = async () => {}
+    for (let more = 1; this.#limited && more < calls; more++) {
+      this.#queue.add(idle, { signal }).catch(() => {}) // aborted, as the request itself is
+    }
+    try {
+      return await this.#queue.add(request, { signal })
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error
+    }
   }
 
   async #send(client: PublicClient, { method, params }: Call, signal: AbortSignal): Promise<unknown> {

@@ -7,6 +7,7 @@ import { silentLogger } from '@lockstep/telemetry'
 import { type AbiEvent, encodeAbiParameters, pad, parseAbiItem, toEventSelector } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { addressOf, evmChainOptions } from '../../testkit/src/evm/index.js'
+import { endpointOf } from '../../testkit/src/rpc/index.js'
 import { Endpoint } from './endpoint.js'
 import { EventReader } from './event-reader.js'
 import type { EvmHeader } from './parse-header.js'
@@ -47,7 +48,7 @@ interface Entry {
 
 function read(contracts: readonly Entry[], ...logs: EvmLog[]): EventFact[] {
   const options = evmChainOptions({ rpc: ['http://127.0.0.1:1'], contracts })
-  const node = new Endpoint(options.chain, 'http://127.0.0.1:1', 1)
+  const node = new Endpoint(options.chain, endpointOf('http://127.0.0.1:1'), 1)
   return new EventReader(options, silentLogger()).read(node, HEADER, logs)
 }
 

@@ -10,7 +10,7 @@ import type {
   SourceRange,
 } from '@lockstep/domain'
 import type { Logger } from '@lockstep/telemetry'
-import { EndpointList } from './endpoint-list.js'
+import { EndpointList, type EndpointTimes } from './endpoint-list.js'
 import { EventReader } from './event-reader.js'
 import { fetchBlock } from './fetch-block.js'
 import { fetchHeader } from './fetch-headers.js'
@@ -22,9 +22,17 @@ export interface EvmSourceDeps {
   readonly logger: Logger
   /** How long one HTTP request may take. Default 20 s: nodes cut slow log queries at 10 to 15 s themselves. */
   readonly requestTimeoutMs?: number
+  /** How often endpoints that are not in use are looked at. Default 10 s: two small requests each. */
+  readonly probeMs?: number
+  /** An endpoint whose head others had so long ago is asked after them. Default 30 s: three looks. */
+  readonly lagMostMs?: number
 }
 
-const REQUEST_TIMEOUT_MS = 20_000
+const timesOf = (deps: EvmSourceDeps): EndpointTimes => ({
+  requestTimeoutMs: deps.requestTimeoutMs ?? 20_000,
+  probeMs: deps.probeMs ?? 10_000,
+  lagMostMs: deps.lagMostMs ?? 30_000,
+})
 
 /** The nodes of one EVM chain. Nothing is asked before the first call of a method. */
 export const createEvmSource = (options: EvmChainOptions, deps: EvmSourceDeps): ChainSource =>
@@ -43,7 +51,7 @@ class EvmSource implements ChainSource {
 
   constructor(options: EvmChainOptions, deps: EvmSourceDeps) {
     this.chain = options.chain
-    this.#nodes = new EndpointList(options, deps.logger, deps.requestTimeoutMs ?? REQUEST_TIMEOUT_MS)
+    this.#nodes = new EndpointList(options, deps.logger, timesOf(deps))
     this.#finality = new FinalityReader(options, deps.logger)
     this.#reader = new EventReader(options, deps.logger)
     this.#everyBlock = options.blocks === 'all'
@@ -54,7 +62,11 @@ class EvmSource implements ChainSource {
   }
 
   async tip(signal?: AbortSignal): Promise<ChainTip> {
-    return this.#nodes.ask(signal, (node, scope) => this.#finality.readTip(node, scope))
+    return this.#nodes.ask(signal, async (node, scope, member) => {
+      const tip = await this.#finality.readTip(node, scope)
+      member.sawHead(tip.head.height)
+      return tip
+    })
   }
 
   header(height: Height, signal?: AbortSignal): Promise<BlockRef | null> {
@@ -86,8 +98,8 @@ class EvmSource implements ChainSource {
     return () => {}
   }
 
-  trouble(): null {
-    return null
+  trouble(): string | null {
+    return this.#nodes.trouble
   }
 
   async close(): Promise<void> {

@@ -6,10 +6,17 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chainKey } from '@lockstep/domain'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { JsonRpcServer, RpcFault } from '../../testkit/src/rpc/index.js'
+import { endpointOf, HttpFailure, JsonRpcServer, RpcFault } from '../../testkit/src/rpc/index.js'
 import { CallFailure } from './call-failure.js'
 import { Endpoint } from './endpoint.js'
-import { isBehind, isRangeRefusal, isThrottled, suggestedWidth } from './judge-failure.js'
+import {
+  isBehind,
+  isRangeRefusal,
+  isThrottled,
+  isWorthAskingAgain,
+  judge,
+  suggestedWidth,
+} from './judge-failure.js'
 
 interface Recorded {
   readonly provider: string
@@ -24,16 +31,20 @@ const recorded: readonly Recorded[] =
     ? []
     : JSON.parse(readFileSync(join(folder, 'provider-errors/eth_getLogs-shared.json'), 'utf8'))
 
-let fault = new RpcFault(0, '')
+let fault: RpcFault | HttpFailure = new RpcFault(0, '')
 const server = new JsonRpcServer(() => {
   throw fault
 })
 beforeAll(() => server.start())
 afterAll(() => server.stop())
 
-async function failureFor(code: number, message: string): Promise<CallFailure> {
-  fault = new RpcFault(code, message)
-  const node = new Endpoint(chainKey('alpha'), server.url, 1_000)
+function failureFor(code: number, message: string): Promise<CallFailure> {
+  return failureOf(new RpcFault(code, message))
+}
+
+async function failureOf(answer: RpcFault | HttpFailure): Promise<CallFailure> {
+  fault = answer
+  const node = new Endpoint(chainKey('alpha'), endpointOf(server.url), 5_000)
   const thrown = await node
     .call(
       { method: 'eth_getLogs', params: [{ fromBlock: '0x1', toBlock: '0x2' }] },
@@ -77,4 +88,35 @@ test('our own words in the request do not count', async () => {
 test('a node that is behind is not asked for less, though it speaks of a limit', async () => {
   const words = 'block range exceeds the limit: it extends beyond current head block'
   expect(isRangeRefusal(await failureFor(-32602, words))).toBe(false)
+})
+
+describe('by HTTP status, code or words', () => {
+  const page = (status: number, body = '<html>limit exceeded, request timed out</html>', headers = {}) =>
+    new HttpFailure({ kind: 'status', status, body, headers })
+  test.each([
+    ['HTTP 429', page(429), 'throttled'],
+    ['HTTP 403 with Retry-After', page(403, 'no', { 'retry-after': '3' }), 'throttled'],
+    ['HTTP 413', page(413), 'too_wide'],
+    ['HTTP 504', page(504), 'too_wide'],
+    ['HTTP 503, whatever its page says', page(503), 'busy'],
+    ['HTTP 500, whatever its page says', page(500), 'failed'],
+    ['429 as a code', new RpcFault(429, 'slow down'), 'throttled'],
+    ['-32005 without more', new RpcFault(-32005, 'request refused'), 'busy'],
+    [
+      '-32005 that is a rate',
+      new RpcFault(-32005, 'project ID request rate exceeded: too many requests'),
+      'throttled',
+    ],
+    ['-32005 that is a size', new RpcFault(-32005, 'query returned more than 10000 results'), 'too_wide'],
+    ['-32000 busy', new RpcFault(-32000, 'server is busy, try again later'), 'busy'],
+    ['-32601', new RpcFault(-32601, 'the method eth_x does not exist/is not available'), 'unsupported'],
+    ['4444', new RpcFault(4444, 'pruned history unavailable'), 'pruned'],
+    ['-32603 without more', new RpcFault(-32603, 'internal error'), 'failed'],
+  ])('%s', async (_, answer, means) => {
+    const failure = await failureOf(answer)
+    expect(judge(failure)).toBe(means)
+    expect(isWorthAskingAgain(failure)).toBe(
+      means === 'throttled' || means === 'busy' || failure.facts.code === -32005,
+    )
+  })
 })

@@ -16,6 +16,7 @@ import {
   type RecordedEvmChain,
   replayedEvmNode,
 } from '../../testkit/src/evm/index.js'
+import { endpointOf } from '../../testkit/src/rpc/index.js'
 import { Endpoint } from './endpoint.js'
 import { createEvmSource } from './index.js'
 import { bloomMayHold } from './logs-bloom.js'
@@ -161,7 +162,7 @@ describe.skipIf(data === undefined)('recorded chains (LOCKSTEP_REAL_DATA)', () =
 })
 
 describe.skipIf(data === undefined)('recorded answers (LOCKSTEP_REAL_DATA)', () => {
-  const blame = new Endpoint(evmChainOptions({ rpc: [] }).chain, 'http://127.0.0.1:1', 1)
+  const blame = new Endpoint(evmChainOptions({ rpc: [] }).chain, endpointOf('http://127.0.0.1:1'), 1)
   const resultOf = (answer: unknown): unknown =>
     typeof answer === 'object' && answer !== null && 'result' in answer ? answer.result : answer
 

@@ -1,4 +1,4 @@
-export { type EndpointWish, endpointOptions } from './endpoint-options.js'
+export { type EndpointWish, endpointOf, endpointOptions } from './endpoint-options.js'
 export {
   HttpFailure,
   type HttpFault,
