@@ -27,6 +27,7 @@ export const chainOptions = (name: string): EvmChainOptions => ({
   rollbackDepthMax: 64,
   pollMs: 200,
   blocks: 'events',
+  transactions: false,
   filterDigest: 'bench',
   contracts: [],
 })

@@ -21,7 +21,7 @@ export const evenBlock = (h: number): BlockRef => ({
 /** A chain whose node answers at once; what remains is our own time. */
 export function evenSource(name: string, headAt: () => number, onFetch: () => void = () => {}): ChainSource {
   const header = async (h: Height): Promise<BlockRef> => evenBlock(h)
-  return {
+  const source: ChainSource = {
     chain: chainKey(name),
     check: async () => {},
     tip: async () => {
@@ -31,10 +31,12 @@ export function evenSource(name: string, headAt: () => number, onFetch: () => vo
     header,
     block: async (h) => {
       onFetch()
-      return { ref: evenBlock(h), events: [] }
+      return { ref: evenBlock(h), events: [], children: [], transactions: [] }
     },
     range: async (from, to) => ({ first: evenBlock(from), blocks: [], last: evenBlock(to) }),
     blockOfTransaction: async () => null,
+    asking: () => source,
     close: async () => {},
   }
+  return source
 }

@@ -24,7 +24,7 @@ function describeChain(chain: ChainOptions): string[] {
   return [
     `${chain.chain}  ${chain.kind}, chain id ${chain.chainId}`,
     `  rpc       ${chain.rpc.map(describeEndpoint).join(', ')}`,
-    `  blocks    ${startHeight} to ${endHeight ?? 'the head'}; ${chain.blocks === 'all' ? 'all are' : 'those with events are'} stored`,
+    `  blocks    ${startHeight} to ${endHeight ?? 'the head'}; ${chain.blocks === 'all' ? 'all are' : 'those with events are'} stored${chain.transactions ? ', and transactions with events' : ''}`,
     `  finality  ${describeFinality(chain.finality)}; a fork takes back at most ${count(chain.rollbackDepthMax, 'block')}`,
     ...describeContracts(chain),
   ]

@@ -30,7 +30,7 @@ describe('the same facts give the same digest', () => {
     ],
     ['events written out', evmChain({ contract: `${contract}\nevents: [Q, P]` })],
     ['another way to write a type', other('uint256', 'uint')],
-    ['defaults written out', evmChain({ contract, chain: 'blocks: events' })],
+    ['defaults written out', evmChain({ contract, chain: 'blocks: events\ntransactions: false' })],
   ])('%s', (_, yaml) => expect(digest(yaml)).toBe(digest(base)))
 
   test('whether the ABI is a file', () => {
@@ -72,6 +72,7 @@ describe('other facts give another digest', () => {
     ['anonymous', other('Q()', 'Q() anonymous')],
     ['another name of the contract', other('pings:', 'pongs:')],
     ['all blocks', evmChain({ contract, chain: 'blocks: all' })],
+    ['transactions too', evmChain({ contract, chain: 'transactions: true' })],
   ])('%s', (_, yaml) => expect(digest(yaml)).not.toBe(digest(base)))
 
   test('order of contracts: a log that fits two belongs to the first', () => {

@@ -45,16 +45,20 @@ export const evmFilter = (contract: EvmContractOptions, event: AbiEvent): string
 export const cosmosFilter = (contract: CosmosContractOptions, event: CosmosEventFilter | null): string =>
   sha256({ kind: 'cosmos', ...canonicalCosmos(contract), events: event && [event.type, event.action] })
 
-export function evmFilterDigest(blocks: 'events' | 'all', contracts: readonly EvmContractOptions[]): string {
-  return sha256({ kind: 'evm', blocks, contracts: contracts.map(canonicalEvm) })
-}
+/** What becomes a fact beside events. */
+type Extent = Pick<ChainOptions, 'blocks' | 'transactions'>
 
-export function cosmosFilterDigest(
-  blocks: 'events' | 'all',
-  contracts: readonly CosmosContractOptions[],
-): string {
-  return sha256({ kind: 'cosmos', blocks, contracts: contracts.map(canonicalCosmos) })
-}
+export const evmFilterDigest = (extent: Extent, contracts: readonly EvmContractOptions[]): string =>
+  sha256({ kind: 'evm', ...canonicalExtent(extent), contracts: contracts.map(canonicalEvm) })
+
+export const cosmosFilterDigest = (extent: Extent, contracts: readonly CosmosContractOptions[]): string =>
+  sha256({ kind: 'cosmos', ...canonicalExtent(extent), contracts: contracts.map(canonicalCosmos) })
+
+/** A setting at its default is left out: databases from before there was such a setting keep their digest. */
+const canonicalExtent = ({ blocks, transactions }: Extent) => ({
+  blocks,
+  ...(transactions && { transactions }),
+})
 
 const canonicalEvm = ({ contract, addresses, events }: EvmContractOptions) => ({
   contract,

@@ -131,6 +131,7 @@ describe('chain', () => {
       rollbackDepthMax: 256,
       pollMs: 2_000,
       blocks: 'events',
+      transactions: false,
     })
   })
 
@@ -150,6 +151,7 @@ describe('chain', () => {
     ['finality: { tag: safe, depth: 12 }', { finality: { by: 'both', tag: 'safe', depth: 12 } }],
     ['endHeight: 5', { endHeight: 5 }],
     ['blocks: all', { blocks: 'all' }],
+    ['transactions: true', { transactions: true }],
     ['maxRollbackDepth: 0', { rollbackDepthMax: 0 }],
     ['pollInterval: 50ms', { pollMs: 50 }],
   ])('%s', (line, expected) => expect(onlyChain(evmChain({ chain: line }))).toMatchObject(expected))

@@ -78,9 +78,11 @@ interface CommonChainOptions {
   readonly pollMs: number
   /** Which blocks become facts: those that hold an event, or all. */
   readonly blocks: 'events' | 'all'
+  /** Whether the transactions that hold an event become facts too. */
+  readonly transactions: boolean
   /**
-   * Digest of everything that decides which facts a fresh index would hold (contracts, events, ABIs, `blocks`):
-   * two configs with equal digests give equal facts. Not of addresses of nodes, nor of timings.
+   * Digest of everything that decides which facts a fresh index would hold (contracts, events, ABIs, `blocks`,
+   * `transactions`): two configs with equal digests give equal facts. Not of addresses of nodes, nor of timings.
    */
   readonly filterDigest: string
 }

@@ -52,7 +52,7 @@ function resolveEvmChain(chain: Place, contracts: Place): EvmChainOptions | null
     kind: 'evm',
     finality: resolveFinality(shape.finality),
     contracts: resolved,
-    filterDigest: evmFilterDigest(shape.blocks, resolved),
+    filterDigest: evmFilterDigest(shape, resolved),
   }
 }
 
@@ -71,7 +71,7 @@ function resolveCosmosChain(chain: Place, contracts: Place): CosmosChainOptions 
     kind: 'cosmos',
     finality,
     contracts: resolved,
-    filterDigest: cosmosFilterDigest(shape.blocks, resolved),
+    filterDigest: cosmosFilterDigest(shape, resolved),
   }
 }
 
@@ -92,6 +92,7 @@ interface CommonShape {
   readonly maxRollbackDepth: number
   readonly pollInterval: number
   readonly blocks: 'events' | 'all'
+  readonly transactions: boolean
 }
 
 /** A bad key was reported before, and its chain is then never used. */
@@ -107,6 +108,7 @@ function common(chain: Place, shape: CommonShape) {
     rollbackDepthMax: shape.maxRollbackDepth,
     pollMs: shape.pollInterval,
     blocks: shape.blocks,
+    transactions: shape.transactions,
   }
 }
 

@@ -157,6 +157,10 @@ const chainFields = {
     .enum(['events', 'all'])
     .default('events')
     .describe('Which blocks are stored: "events", those that hold an event, or "all".'),
+  transactions: z
+    .boolean()
+    .default(false)
+    .describe('true or false: whether the transactions that hold an event are stored too.'),
   enabled: z
     .boolean()
     .default(true)

@@ -17,6 +17,7 @@ export function cosmosChainOptions({
     rollbackDepthMax: 64,
     pollMs: 100,
     blocks: 'all',
+    transactions: false,
     filterDigest: 'test',
     contracts: [{ contract: 'all', address: null, events: null }],
     rpc: endpointOptions(rpc),

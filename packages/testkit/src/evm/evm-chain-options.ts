@@ -18,6 +18,7 @@ export function evmChainOptions({
     rollbackDepthMax: 64,
     pollMs: 100,
     blocks: 'events',
+    transactions: false,
     filterDigest: 'test',
     contracts: [{ contract: 'token', addresses: null, events: [TRANSFER_EVENT] }],
     rpc: endpointOptions(rpc),
