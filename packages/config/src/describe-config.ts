@@ -1,5 +1,12 @@
 import { relative } from 'node:path'
-import type { ChainOptions, DatabaseOptions, EndpointOptions, Finality, LockstepOptions } from './options.js'
+import type {
+  ChainOptions,
+  DatabaseOptions,
+  EndpointOptions,
+  EvmContractOptions,
+  Finality,
+  LockstepOptions,
+} from './options.js'
 
 /** What was understood, for a person; addresses without what may be secret in them. Several lines. */
 export function describeConfig(options: LockstepOptions): string {
@@ -54,23 +61,21 @@ function describeFinality(finality: Finality): string {
 
 function describeContracts(chain: ChainOptions): string[] {
   if (chain.kind === 'evm') {
-    return chain.contracts.map(({ contract, addresses, events }) => {
-      const where =
-        addresses === null
-          ? 'any address'
-          : addresses.length === 1
-            ? addresses[0]
-            : `${addresses.length} addresses`
-      return `  ${contract}: ${where}, ${list(
-        events.map(({ name }) => name),
-        'event',
-      )}`
+    return chain.contracts.map((contract) => {
+      const names = contract.events.map(({ name, where }) => (where ? `${name} where` : name))
+      return `  ${contract.contract}: ${describeAddresses(contract)}, ${list(names, 'event')}`
     })
   }
   return chain.contracts.map(({ contract, address, events }) => {
     const names = events?.map(({ type, action }) => (action === null ? type : `${type}/${action}`))
     return `  ${contract}: ${address ?? 'any address'}, ${names ? list(names, 'event') : 'all events'}`
   })
+}
+
+function describeAddresses({ addresses, factory }: EvmContractOptions): string {
+  if (factory) return `children of ${factory.of.contract}`
+  if (addresses === null) return 'any address'
+  return addresses.length === 1 ? String(addresses[0]) : `${addresses.length} addresses`
 }
 
 const list = (names: readonly string[], noun: string): string =>

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { cosmosChain, evmChain, load } from './config-file.fixture.js'
+import { filtersOf } from './filter-digest.js'
 
 const digest = (yaml: string, files = {}) => load(yaml, {}, files).chains[0]?.filterDigest
 
@@ -51,6 +52,41 @@ describe('the same facts give the same digest', () => {
     ])
     const yaml = evmChain({ contract: `address: [${A}, ${B}]\nabi: p.json` })
     expect(digest(yaml, { 'p.json': json })).toBe(digest(base))
+  })
+
+  test('topic filters, however they are written', () => {
+    const abi = 'abi: ["event T(address indexed a, address indexed b, uint256 indexed n)"]'
+    const filtered = (events: string) => digest(evmChain({ contract: `${abi}\nevents: ${events}` }))
+    const one = filtered(`[{ name: T, where: { a: [${A}, ${B}], n: 255 } }]`)
+    expect(
+      filtered(`[{ name: "T(address,address,uint256)", where: { n: "0xff", a: [${B}, ${A}, ${A}] } }]`),
+    ).toBe(one)
+    expect(filtered('[T]')).toBe(filtered(`[T, { name: T, where: { a: ${A} } }]`))
+    const others = [
+      `[T]`,
+      `[{ name: T, where: { a: ${A}, n: 255 } }]`,
+      `[{ name: T, where: { b: [${A}, ${B}], n: 255 } }]`,
+    ]
+    expect(new Set([one, ...others.map(filtered)]).size).toBe(4)
+  })
+
+  test('what else of a factory is indexed', () => {
+    const pools = (factory: string) => {
+      const yaml = `${evmChain({ contract: factory })}      pools:
+        abi: ["event Swap()"]
+        factory: { contract: pings, event: New, argument: pool }
+`
+      const [chain] = load(yaml).chains
+      const filters = chain === undefined ? [] : filtersOf(chain)
+      return filters.find(({ contract }) => contract === 'pools')?.filter
+    }
+    const event = '"event New(address indexed pool, bool indexed big)"'
+    const one = pools(`address: ${A}\nabi: [${event}]`)
+    expect(pools(`address: ${A}\nabi: [${event}, "event Other()"]`)).toBe(one)
+    expect(pools(`address: ${B}\nabi: [${event}]`)).not.toBe(one)
+    expect(pools(`address: ${A}\nabi: [${event}]\nevents: [{ name: New, where: { big: true } }]`)).not.toBe(
+      one,
+    )
   })
 
   test('order of event types, Cosmos', () => {

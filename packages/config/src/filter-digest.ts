@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
-import { type AbiEvent, type AbiParameter, toEventSignature } from 'viem'
-import type { ChainOptions, CosmosContractOptions, CosmosEventFilter, EvmContractOptions } from './options.js'
+import { type AbiParameter, toEventSignature } from 'viem'
+import type {
+  ChainOptions,
+  CosmosContractOptions,
+  CosmosEventFilter,
+  EvmContractOptions,
+  EvmEventOptions,
+  FactoryOptions,
+} from './options.js'
 
 /*
  * What decides the facts, in a form that is the same for configs that mean the same. The order of contracts counts,
@@ -38,7 +45,7 @@ export function filtersOf(chain: ChainOptions): FilterOptions[] {
   )
 }
 
-export const evmFilter = (contract: EvmContractOptions, event: AbiEvent): string =>
+export const evmFilter = (contract: EvmContractOptions, event: EvmEventOptions): string =>
   sha256({ kind: 'evm', ...canonicalEvm(contract), events: canonicalEvent(event) })
 
 /** @param event null: events of every type */
@@ -60,14 +67,34 @@ const canonicalExtent = ({ blocks, transactions }: Extent) => ({
   ...(transactions && { transactions }),
 })
 
-const canonicalEvm = ({ contract, addresses, events }: EvmContractOptions) => ({
-  contract,
-  addresses: addresses === null ? null : [...addresses].sort(),
-  events: events.map(canonicalEvent).sort(),
+const canonicalEvm = (contract: EvmContractOptions) => ({
+  contract: contract.contract,
+  ...canonicalWhose(contract),
+  events: contract.events.map(canonicalEvent).sort(),
 })
 
-const canonicalEvent = (event: AbiEvent): string =>
-  JSON.stringify([toEventSignature(event), event.anonymous === true, event.inputs.map(canonicalParameter)])
+const canonicalWhose = ({ addresses, factory }: EvmContractOptions): object => ({
+  addresses: addresses === null ? null : [...addresses].sort(),
+  ...(factory && { factory: canonicalFactory(factory) }),
+})
+
+/** Another factory, or another choice of its events, has other children. What else of it is indexed has no part. */
+const canonicalFactory = ({ of, event, argument }: FactoryOptions): object => ({
+  ...canonicalWhose(of),
+  events: of.events
+    .filter((each) => toEventSignature(each) === event)
+    .map(canonicalEvent)
+    .sort(),
+  argument,
+})
+
+const canonicalEvent = (event: EvmEventOptions): string =>
+  JSON.stringify([
+    toEventSignature(event),
+    event.anonymous === true,
+    event.inputs.map(canonicalParameter),
+    ...(event.where ? [event.where.map((filter) => JSON.stringify(filter)).sort()] : []),
+  ])
 
 /** Without `internalType`, which decides nothing. */
 function canonicalParameter(parameter: AbiParameter & { indexed?: boolean | undefined }): unknown {

@@ -1,3 +1,4 @@
+export { argumentNames } from './argument-names.js'
 export { ConfigError, type ConfigProblem, formatProblem } from './config-error.js'
 export { describeConfig } from './describe-config.js'
 export { jsonSchema } from './editor-schema.js'
@@ -13,10 +14,13 @@ export type {
   EndpointOptions,
   EvmChainOptions,
   EvmContractOptions,
+  EvmEventOptions,
+  FactoryOptions,
   Finality,
   FinalityTag,
   LeaseOptions,
   LockstepOptions,
   OnFork,
   RewindOptions,
+  TopicFilter,
 } from './options.js'

@@ -266,3 +266,75 @@ describe('variables', () => {
     expect(text.toLowerCase()).not.toContain(address.toLowerCase())
   })
 })
+
+describe('a topic filter', () => {
+  const abi = 'abi: ["event Transfer(address indexed from, address indexed to, uint256 value)"]'
+  const typed = (type: string, value: string) =>
+    `abi: ["event E(${type} indexed a)"]\nevents: [{ name: E, where: { a: ${value} } }]`
+  test.each([
+    ['of an argument that is not indexed', `${abi}\nevents: [{ name: Transfer, where: { value: 5 } }]`],
+    ['of an unknown argument', `${abi}\nevents: [{ name: Transfer, where: { form: "${USDC}" } }]`],
+    ['of an unknown event', `${abi}\nevents: [{ name: Transfr, where: { from: "${USDC}" } }]`],
+    [
+      'of an event without indexed arguments',
+      'abi: ["event E(bool a)"]\nevents: [{ name: E, where: { a: 1 } }]',
+    ],
+    ['of no argument', `${abi}\nevents: [{ name: Transfer, where: {} }]`],
+    ['without where', `${abi}\nevents: [{ name: Transfer }]`],
+    ['with a misspelt key', `${abi}\nevents: [{ name: Transfer, were: { from: "${USDC}" } }]`],
+    ['with an empty list', `${abi}\nevents: [{ name: Transfer, where: { from: [] } }]`],
+    ['with no value', `${abi}\nevents: [{ name: Transfer, where: { from: } }]`],
+    ['with a wrong checksum', typed('address', `["${USDC}", "${USDC.replace('D', 'd')}"]`)],
+    ['with an address without quotes', typed('address', USDC)],
+    ['with a number too large', typed('uint8', '256')],
+    ['with a number too small', typed('int8', '[-128, -129]')],
+    ['with a number beyond what YAML holds', typed('uint64', '18446744073709551616')],
+    ['with a fraction', typed('uint8', '1.5')],
+    ['with text for a number', typed('uint8', 'ten')],
+    ['with a number for a truth', typed('bool', '1')],
+    ['with bytes of another length', typed('bytes4', '"0x12345678ab"')],
+    ['with bytes without quotes', typed('bytes4', '0x12345678')],
+    ['with text for bytes', typed('bytes', 'hello')],
+    ['with a number for text', typed('string', '5')],
+    ['of a list', typed('uint8[]', '5')],
+    [
+      'of overloads, one of which has no such argument',
+      'abi: ["event E(bool indexed a)", "event E(bool indexed b, bool c)"]\nevents: [{ name: E, where: { a: true } }]',
+    ],
+  ])('%s', (_, contract) => expect(mistakesIn(evmChain({ contract }))).toMatchSnapshot())
+})
+
+describe('a factory', () => {
+  const chain = (pools: string, factory = `address: "${USDC}"`) =>
+    `${evmChain({
+      contract: `${factory}\nabi: ["event PoolCreated(address indexed token, uint256 number, address pool)", "event Other()", "event E(address a)", "event E(address a, bool b)"]`,
+    })}      pools:\n        abi: ["event Swap()"]\n        factory: ${pools}\n`
+  test.each([
+    ['that is no contract', '{ contract: ping, event: PoolCreated, argument: pool }'],
+    ['with an unknown event', '{ contract: pings, event: PoolCreate, argument: pool }'],
+    ['with an unknown signature', '{ contract: pings, event: "PoolCreated(address)", argument: pool }'],
+    ['with an overloaded event', '{ contract: pings, event: E, argument: a }'],
+    ['with an unknown argument', '{ contract: pings, event: PoolCreated, argument: pol }'],
+    ['with an argument of another type', '{ contract: pings, event: PoolCreated, argument: number }'],
+    ['with an event without addresses', '{ contract: pings, event: Other, argument: pool }'],
+    ['that lacks a key', '{ contract: pings, event: PoolCreated }'],
+    ['with a misspelt key', '{ contract: pings, event: PoolCreated, argumet: pool }'],
+    ['as text', 'pings'],
+    ['that is itself', '{ contract: pools, event: Swap, argument: pool }'],
+    [
+      'beside an address',
+      `{ contract: pings, event: PoolCreated, argument: pool }\n        address: "${USDC}"`,
+    ],
+  ])('%s', (_, pools) => expect(mistakesIn(chain(pools))).toMatchSnapshot())
+
+  test('that is a circle of two', () => {
+    const pools = '{ contract: pings, event: PoolCreated, argument: pool }'
+    const factory = 'factory: { contract: pools, event: Swap, argument: pool }'
+    expect(mistakesIn(chain(pools, factory))).toMatchSnapshot()
+  })
+
+  test('with mistakes of its own is not complained of twice', () => {
+    const pools = '{ contract: pings, event: PoolCreated, argument: pool }'
+    expect(mistakesIn(chain(pools, 'address: "0x12"'))).toMatchSnapshot()
+  })
+})

@@ -1,4 +1,4 @@
-import type { ChainKey, Height } from '@lockstep/domain'
+import type { ChainKey, Height, Hex } from '@lockstep/domain'
 import type { AbiEvent } from 'viem'
 
 /** `config/chains.yaml` and the environment, resolved: inside there are no unit strings and no undefined. */
@@ -95,11 +95,32 @@ export interface EvmChainOptions extends CommonChainOptions {
 export interface EvmContractOptions {
   /** Key under `contracts:`. */
   readonly contract: string
-  /** Lower-case with 0x; null: any address. */
+  /** Lower-case with 0x; null: those of `factory`, else any address. */
   readonly addresses: readonly string[] | null
+  /** Left out: none. Invariant: where it is there, `addresses` is null. */
+  readonly factory?: FactoryOptions
   /** The events to index. */
-  readonly events: readonly AbiEvent[]
+  readonly events: readonly EvmEventOptions[]
 }
+
+/** Contracts are known from the events of another that created them. */
+export interface FactoryOptions {
+  /** The factory, of the same chain; it may be a child of another. */
+  readonly of: EvmContractOptions
+  /** Signature of those of its events that tell of a child. */
+  readonly event: string
+  /** Which of their arguments is the child's address, by its key in `args`. */
+  readonly argument: string
+}
+
+/** An event as its ABI has it, with which of its logs are wanted. */
+export interface EvmEventOptions extends AbiEvent {
+  /** Each is one way to be wanted. Left out, like what an ABI may leave out: all are. */
+  readonly where?: readonly TopicFilter[]
+}
+
+/** For each indexed argument in their order the topics that it may have; null: any. */
+export type TopicFilter = readonly (readonly Hex[] | null)[]
 
 export interface CosmosChainOptions extends CommonChainOptions {
   readonly kind: 'cosmos'

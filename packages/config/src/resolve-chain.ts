@@ -11,7 +11,7 @@ import type {
 } from './options.js'
 import { Place } from './place.js'
 import { resolveCosmosContract } from './resolve-cosmos-contract.js'
-import { resolveEvmContract } from './resolve-evm-contract.js'
+import { resolveEvmContracts } from './resolve-evm-contract.js'
 import { cosmosChainShape, evmChainShape, REQUESTS_AT_ONCE } from './schema.js'
 import { closest } from './suggest.js'
 
@@ -45,8 +45,8 @@ function resolveKind(chain: Place): 'evm' | 'cosmos' | null {
 
 function resolveEvmChain(chain: Place, contracts: Place): EvmChainOptions | null {
   const shape = chain.take(evmChainShape)
-  const resolved = contracts.children().map(resolveEvmContract)
-  if (!shape || !resolved.every((contract) => contract !== null)) return null
+  const resolved = resolveEvmContracts(contracts)
+  if (!shape || !resolved) return null
   return {
     ...common(chain, shape),
     kind: 'evm',

@@ -214,6 +214,23 @@ export const cosmosChainShape = z
 const evmAddress = z.string()
 const listOf = <T extends z.ZodType>(item: T) => z.array(item).min(1, 'is an empty list')
 
+const topicValue = z.union([z.string(), z.number(), z.boolean()], 'must be a value')
+
+const evmEvent = z.union(
+  [
+    z.string(),
+    z.strictObject({
+      name: z.string().describe('Name or signature of the event.'),
+      where: z
+        .record(z.string(), z.union([topicValue, listOf(topicValue)], 'must be a value or a list of values'))
+        .describe(
+          'Values of indexed arguments by name, each a value or a list: only logs that have one of them are indexed.',
+        ),
+    }),
+  ],
+  'must be a name, or { name: …, where: … }',
+)
+
 export const evmContractShape = z
   .strictObject({
     address: z
@@ -230,9 +247,23 @@ export const evmContractShape = z
       .describe(
         'A JSON file, found from this one, or a list of signatures as "event Transfer(address indexed from, …)".',
       ),
-    events: listOf(z.string())
+    factory: z
+      .strictObject({
+        contract: z.string().describe('The factory: the name of another contract of this chain.'),
+        event: z
+          .string()
+          .describe('Name or signature of the event of the factory that tells of a new contract.'),
+        argument: z.string().describe("Name of that event's argument that is the new contract's address."),
+      })
       .optional()
-      .describe('Names or signatures of the events to index, a list; left out: all events of the ABI.'),
+      .describe(
+        'In place of address: { contract: …, event: …, argument: … }, the event of another contract that creates these.',
+      ),
+    events: listOf(evmEvent)
+      .optional()
+      .describe(
+        'Names or signatures of the events to index, a list; one may be { name: …, where: … }. Left out: all of the ABI.',
+      ),
   })
   .describe('A contract, or several with the same ABI.')
 
