@@ -15,7 +15,7 @@ import {
   TRANSFER_EVENT,
 } from '../../testkit/src/evm/index.js'
 import { EndpointList } from './endpoint-list.js'
-import { EventReader } from './event-reader.js'
+import { readerOf } from './event-reader.fixture.js'
 import { fetchHeader } from './fetch-headers.js'
 import { fetchReceiptLogs } from './fetch-receipts.js'
 import { createEvmSource } from './index.js'
@@ -76,10 +76,11 @@ describe('against Anvil', () => {
       probeMs: 5_000,
       lagMostMs: 5_000,
     })
-    const reader = new EventReader(options(), silentLogger())
+    const reader = readerOf(options())
     const events = await nodes.ask(undefined, async (node, scope) => {
       const header = await fetchHeader(node, height(3), scope)
-      return header === null ? [] : reader.read(node, header, await fetchReceiptLogs(node, header, scope))
+      if (header === null) return []
+      return reader.read(node, header, await fetchReceiptLogs(node, header, scope), reader.children).events
     })
     expect(events).toEqual((await source.block(height(3)))?.events)
     expect(events).toHaveLength(1)

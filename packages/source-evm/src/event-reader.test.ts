@@ -3,13 +3,12 @@
  * Method: logs of the fewest fields, read against hand-made configs.
  */
 import { type EventFact, type Hex, height } from '@lockstep/domain'
-import { silentLogger } from '@lockstep/telemetry'
 import { type AbiEvent, encodeAbiParameters, pad, parseAbiItem, toEventSelector } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { addressOf, evmChainOptions } from '../../testkit/src/evm/index.js'
 import { endpointOf } from '../../testkit/src/rpc/index.js'
 import { Endpoint } from './endpoint.js'
-import { EventReader } from './event-reader.js'
+import { readerOf } from './event-reader.fixture.js'
 import type { EvmHeader } from './parse-header.js'
 import type { EvmLog } from './parse-log.js'
 
@@ -49,7 +48,8 @@ interface Entry {
 function read(contracts: readonly Entry[], ...logs: EvmLog[]): EventFact[] {
   const options = evmChainOptions({ rpc: ['http://127.0.0.1:1'], contracts })
   const node = new Endpoint(options.chain, endpointOf('http://127.0.0.1:1'), 1)
-  return new EventReader(options, silentLogger()).read(node, HEADER, logs)
+  const reader = readerOf(options)
+  return [...reader.read(node, HEADER, logs, reader.children).events]
 }
 
 const summary = ({ contract, name, args, undecoded }: EventFact) => [contract, name, args, undecoded]
@@ -166,7 +166,7 @@ test.each([{ blockHash: `0x${'bb'.repeat(32)}` as const }, { blockNumber: 8 }])(
 
 describe('the filter', () => {
   const filterOf = (contracts: readonly Entry[]) =>
-    new EventReader(evmChainOptions({ rpc: [], contracts }), silentLogger()).index.filter
+    readerOf(evmChainOptions({ rpc: [], contracts })).filters()
 
   test('is the union of addresses and of signatures', () => {
     const other = event('event Other()')
@@ -175,7 +175,7 @@ describe('the filter', () => {
         { contract: 'a', addresses: [A], events: [ERC20] },
         { contract: 'b', addresses: [A, B], events: [ERC721, other] },
       ]),
-    ).toEqual({ address: [A, B], topics: [[TRANSFER, toEventSelector(other)]] })
+    ).toEqual([{ address: [A, B], topics: [[TRANSFER, toEventSelector(other)]] }])
   })
 
   test('leaves out addresses for an entry of any, and topics for an anonymous event', () => {
@@ -184,11 +184,11 @@ describe('the filter', () => {
         { contract: 'a', addresses: [A], events: [ERC20] },
         { contract: 'b', addresses: null, events: [ERC20] },
       ]),
-    ).toEqual({ topics: [[TRANSFER]] })
+    ).toEqual([{ topics: [[TRANSFER]] }])
     expect(
       filterOf([{ contract: 'a', addresses: [A], events: [ERC20, { ...ERC20, anonymous: true }] }]),
-    ).toEqual({ address: [A] })
-    expect(filterOf([{ contract: 'a', addresses: [A], events: [] }])).toBeNull()
-    expect(filterOf([{ contract: 'a', addresses: [], events: [ERC20] }])).toBeNull()
+    ).toEqual([{ address: [A] }])
+    expect(filterOf([{ contract: 'a', addresses: [A], events: [] }])).toEqual([])
+    expect(filterOf([{ contract: 'a', addresses: [], events: [ERC20] }])).toEqual([])
   })
 })

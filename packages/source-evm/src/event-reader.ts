@@ -1,64 +1,145 @@
-import type { EvmChainOptions } from '@lockstep/config'
-import { comparePositions, type EventFact, type Hex, type JsonObject, NO_BYTES } from '@lockstep/domain'
-import type { Logger } from '@lockstep/telemetry'
-import { decodeEvent, UnfitLogError } from './decode-event.js'
+import {
+  type ChildContract,
+  comparePositions,
+  type EventFact,
+  type Height,
+  type Hex,
+  type JsonObject,
+  type KnownChild,
+  type KnownChildren,
+  NO_BYTES,
+  type SourceWish,
+} from '@lockstep/domain'
 import type { Endpoint } from './endpoint.js'
-import { EventIndex, type WatchedEvent } from './event-index.js'
+import type { EventIndex, WatchedEvent } from './event-index.js'
+import { UnfitLogError } from './log-data.js'
+import { finds, type LogFilter, logFiltersOf } from './log-filter.js'
+import type { OddityLog } from './oddity-log.js'
 import type { EvmHeader } from './parse-header.js'
 import type { EvmLog } from './parse-log.js'
 
-type Oddity = 'no transaction index' | 'no transaction hash' | 'transaction not listed in its block'
+/** What one block tells. */
+export interface BlockFacts {
+  readonly events: readonly EventFact[]
+  readonly children: readonly ChildContract[]
+}
 
-/** Makes events of logs. */
+/** Makes events of logs, as a wish asks for them. */
 export class EventReader {
-  readonly index: EventIndex
-  readonly #warned = new Set<Oddity>()
+  readonly children: KnownChildren
+  readonly #only: ReadonlySet<string> | null
+  readonly #wanted: readonly WatchedEvent[]
 
   constructor(
-    private readonly options: EvmChainOptions,
-    private readonly logger: Logger,
+    private readonly index: EventIndex,
+    { children, only }: SourceWish,
+    private readonly oddities: OddityLog,
   ) {
-    this.index = new EventIndex(options)
+    this.children = children
+    this.#only = only
+    this.#wanted = index.watched.filter((event) => this.#isWanted(event))
+  }
+
+  /** The queries that find all that is wanted, as far as the children are known. */
+  filters(): LogFilter[] {
+    return logFiltersOf(this.#wanted, this.children)
+  }
+
+  /** The queries for children that were just found, save for what was asked for everywhere already. */
+  filtersOf(found: KnownChildren, asked: readonly LogFilter[]): LogFilter[] {
+    const left = this.#wanted.filter(
+      (event) => event.ofChildren && !asked.some((filter) => finds(filter, event)),
+    )
+    return logFiltersOf(left, found)
+  }
+
+  /** Whether the block's bloom filter contradicts an answer without logs. */
+  mayHold({ logsBloom }: EvmHeader, children: KnownChildren): boolean {
+    return logsBloom !== null && this.index.mayHold(logsBloom, this.#wanted, children)
+  }
+
+  /** Whether any of the logs is wanted. */
+  wantsSome(logs: readonly EvmLog[]): boolean {
+    return logs.some((log) =>
+      this.index.candidates(log, this.children).some((event) => this.#isWanted(event)),
+    )
+  }
+
+  /** The children that the logs tell of and that are not known to be there so early. */
+  newChildren(logs: readonly EvmLog[], children: KnownChildren): KnownChild[] {
+    if (!this.index.hasFactories) return []
+    const told = logs.flatMap((log) =>
+      this.#toldBy(log, children).map((child) => ({ ...child, height: log.blockNumber as Height })),
+    )
+    return told.filter(({ contract, address, height }) => {
+      const start = children.startOf(contract, address)
+      return start === null || height < start
+    })
   }
 
   /**
-   * The events of one block in order of position: one for each log that the config asks for.
+   * The events of one block in order of position, one for each log that is wanted, and what they tell of.
    *
    * @throws MalformedAnswerError for logs of another block, and for two different ones with one identity
    */
-  read(node: Endpoint, header: EvmHeader, logs: readonly EvmLog[]): EventFact[] {
-    const { hash, height } = header.ref
-    const stranger = logs.find((log) => log.blockHash !== hash || log.blockNumber !== height)
-    if (stranger !== undefined) {
-      const where = `${stranger.blockNumber} (${stranger.blockHash})`
-      throw node.malformed('eth_getLogs', `a log says block ${where}, and the block is ${height} (${hash})`)
-    }
-    const wanted = mergeDoubles(node, logs)
-      .map((log) => ({ log, candidates: this.index.candidates(log) }))
-      .filter(({ candidates }) => candidates.length > 0)
+  read(node: Endpoint, header: EvmHeader, logs: readonly EvmLog[], children: KnownChildren): BlockFacts {
+    refuseStrangers(node, header, logs)
     let before = 0
-    const events = wanted.map(({ log, candidates }) => {
+    const read = mergeDoubles(node, logs).flatMap((log) => {
+      const owned = this.#own(log, children)
+      if (owned === null) return []
       before = this.#placeOf(log, header, before)
-      return toEvent(log, before, candidates)
+      return [{ event: factOf(log, before, owned), told: toldBy(owned) }]
     })
-    return events.filter((event) => event !== null).sort(comparePositions)
+    read.sort((a, b) => comparePositions(a.event, b.event))
+    return {
+      events: read.map(({ event }) => event),
+      children: firstOfEach(
+        read.flatMap(({ event: { txIndex, eventIndex }, told }) =>
+          told.map((child) => ({ ...child, txIndex, eventIndex })),
+        ),
+      ),
+    }
+  }
+
+  #isWanted(event: WatchedEvent): boolean {
+    return this.#only === null || this.#only.has(event.filter)
+  }
+
+  /** Null where the log is nobody's, or of an event that is not wanted: that it fits another, too, changes nothing. */
+  #own(log: EvmLog, children: KnownChildren): OwnedLog | null {
+    const owned = ownerOf(log, this.index.candidates(log, children))
+    return owned !== null && this.#isWanted(owned.event) ? owned : null
+  }
+
+  #toldBy(log: EvmLog, children: KnownChildren): Told[] {
+    const candidates = this.index.candidates(log, children)
+    if (!candidates.some(({ tells }) => tells.length > 0)) return []
+    const owned = this.#own(log, children)
+    return owned === null ? [] : toldBy(owned)
   }
 
   /** A log without `transactionIndex` has that of its transaction in the block, else that of the log before it. */
   #placeOf(log: EvmLog, header: EvmHeader, before: number): number {
+    const { height } = header.ref
     const listed = header.transactions?.indexOf(log.txHash) ?? null
-    if (log.txHash === NO_BYTES) this.#warnOnce('no transaction hash', header)
-    else if (listed === -1) this.#warnOnce('transaction not listed in its block', header)
+    if (log.txHash === NO_BYTES) this.oddities.keptLog('no transaction hash', height)
+    else if (listed === -1) this.oddities.keptLog('transaction not listed in its block', height)
     if (log.txIndex !== null) return log.txIndex
-    this.#warnOnce('no transaction index', header)
+    this.oddities.keptLog('no transaction index', height)
     return listed !== null && listed >= 0 ? listed : before
   }
+}
 
-  #warnOnce(oddity: Oddity, header: EvmHeader): void {
-    if (this.#warned.has(oddity)) return
-    this.#warned.add(oddity)
-    this.logger.warn({ chain: this.options.chain, height: header.ref.height, oddity }, 'odd log was kept')
-  }
+function refuseStrangers(
+  node: Endpoint,
+  { ref: { hash, height } }: EvmHeader,
+  logs: readonly EvmLog[],
+): void {
+  const stranger = logs.find((log) => log.blockHash !== hash || log.blockNumber !== height)
+  if (stranger === undefined) return
+  const where = `${stranger.blockNumber} (${stranger.blockHash})`
+  throw node.malformed('eth_getLogs', `a log says block ${where}, and the block is ${height} (${hash})`)
 }
 
 /** In the order of the log index; the same log twice is one. */
@@ -77,44 +158,58 @@ function mergeDoubles(node: Endpoint, logs: readonly EvmLog[]): EvmLog[] {
 
 const contentOf = (log: EvmLog): string => `${log.address} ${log.topics.join(' ')} ${log.data}`
 
+/** A log and the event that it is; without arguments where it does not fit its ABI. */
+interface OwnedLog {
+  readonly event: WatchedEvent
+  readonly args: JsonObject | null
+  readonly undecoded: string | null
+}
+
 /**
  * The first candidate that the log fits. Where it fits none it is kept under the first, with the reason; but only
  * signed events claim a log so: for an anonymous one it is merely another event of that contract.
  */
-function toEvent(log: EvmLog, txIndex: number, candidates: readonly WatchedEvent[]): EventFact | null {
-  let unfit: { readonly watched: WatchedEvent; readonly reason: string } | null = null
-  for (const watched of candidates) {
-    const decoded = tryDecode(watched, log)
-    if (typeof decoded !== 'string') return factOf(log, txIndex, watched, decoded, null)
-    if (watched.topic0 !== null) unfit ??= { watched, reason: decoded }
+function ownerOf(log: EvmLog, candidates: readonly WatchedEvent[]): OwnedLog | null {
+  let unfit: OwnedLog | null = null
+  for (const event of candidates) {
+    const decoded = tryDecode(event, log)
+    if (typeof decoded !== 'string') return { event, args: decoded, undecoded: null }
+    if (!event.anonymous) unfit ??= { event, args: null, undecoded: decoded }
   }
-  return unfit === null ? null : factOf(log, txIndex, unfit.watched, null, unfit.reason)
+  return unfit
 }
 
 function tryDecode(watched: WatchedEvent, log: EvmLog): JsonObject | string {
   try {
-    return decodeEvent(watched.abi, log)
+    return watched.decode(log)
   } catch (error) {
     if (error instanceof UnfitLogError) return error.message
     throw error
   }
 }
 
-function factOf(
-  log: EvmLog,
-  txIndex: number,
-  { contract, name }: WatchedEvent,
-  args: JsonObject | null,
-  undecoded: string | null,
-): EventFact {
+type Told = Pick<ChildContract, 'contract' | 'address'>
+
+const toldBy = ({ event, args }: OwnedLog): Told[] =>
+  args === null
+    ? []
+    : event.tells.map(({ contract, argument }) => ({ contract, address: String(args[argument]) }))
+
+/** A block that tells of a child twice tells of it once. */
+function firstOfEach(children: readonly ChildContract[]): ChildContract[] {
+  const seen = new Set<string>()
+  return children.filter(({ contract, address }) => seen.size !== seen.add(`${contract} ${address}`).size)
+}
+
+function factOf(log: EvmLog, txIndex: number, { event, args, undecoded }: OwnedLog): EventFact {
   const raw: { topics: readonly Hex[]; data: Hex } = { topics: log.topics, data: log.data }
   return {
     txIndex,
     eventIndex: log.logIndex,
     txHash: log.txHash,
-    contract,
+    contract: event.contract,
     address: log.address,
-    name,
+    name: event.name,
     args,
     raw,
     undecoded,

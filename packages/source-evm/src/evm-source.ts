@@ -1,22 +1,29 @@
 import type { EvmChainOptions } from '@lockstep/config'
-import type {
-  BlockRef,
-  ChainKey,
-  ChainSource,
-  ChainTip,
-  Height,
-  Hex,
-  SourceBlock,
-  SourceRange,
+import {
+  type BlockRef,
+  type ChainKey,
+  type ChainSource,
+  type ChainTip,
+  type Height,
+  type Hex,
+  invariant,
+  KnownChildren,
+  type SourceBlock,
+  type SourceRange,
+  type SourceWish,
 } from '@lockstep/domain'
 import type { Logger } from '@lockstep/telemetry'
+import { contradicts, type NodeAnswer } from './doubt.js'
+import type { Endpoint } from './endpoint.js'
 import { EndpointList, type EndpointTimes } from './endpoint-list.js'
+import { EventIndex } from './event-index.js'
 import { EventReader } from './event-reader.js'
 import { fetchBlock } from './fetch-block.js'
 import { fetchHeader } from './fetch-headers.js'
 import { fetchRange } from './fetch-range.js'
 import { fetchBlockOfTransaction } from './fetch-transaction.js'
 import { FinalityReader } from './finality.js'
+import { OddityLog } from './oddity-log.js'
 
 export interface EvmSourceDeps {
   readonly logger: Logger
@@ -35,8 +42,27 @@ const timesOf = (deps: EvmSourceDeps): EndpointTimes => ({
 })
 
 /** The nodes of one EVM chain. Nothing is asked before the first call of a method. */
-export const createEvmSource = (options: EvmChainOptions, deps: EvmSourceDeps): ChainSource =>
-  new EvmSource(options, deps)
+export function createEvmSource(options: EvmChainOptions, deps: EvmSourceDeps): ChainSource {
+  const shared: SharedParts = {
+    options,
+    nodes: new EndpointList(options, deps.logger, timesOf(deps)),
+    finality: new FinalityReader(options, deps.logger),
+    index: new EventIndex(options),
+    oddities: new OddityLog(options.chain, deps.logger),
+    logger: deps.logger,
+  }
+  return new EvmSource(shared, { children: new KnownChildren(), only: null })
+}
+
+/** What all sources of one chain have together, whatever they are asked for. */
+interface SharedParts {
+  readonly options: EvmChainOptions
+  readonly nodes: EndpointList
+  readonly finality: FinalityReader
+  readonly index: EventIndex
+  readonly oddities: OddityLog
+  readonly logger: Logger
+}
 
 /**
  * Each method is one logical answer, and comes whole from one endpoint: two nodes may stand on two branches, and a
@@ -44,17 +70,15 @@ export const createEvmSource = (options: EvmChainOptions, deps: EvmSourceDeps): 
  */
 class EvmSource implements ChainSource {
   readonly chain: ChainKey
+  readonly #shared: SharedParts
   readonly #nodes: EndpointList
-  readonly #finality: FinalityReader
   readonly #reader: EventReader
-  readonly #everyBlock: boolean
 
-  constructor(options: EvmChainOptions, deps: EvmSourceDeps) {
-    this.chain = options.chain
-    this.#nodes = new EndpointList(options, deps.logger, timesOf(deps))
-    this.#finality = new FinalityReader(options, deps.logger)
-    this.#reader = new EventReader(options, deps.logger)
-    this.#everyBlock = options.blocks === 'all'
+  constructor(shared: SharedParts, wish: SourceWish) {
+    this.chain = shared.options.chain
+    this.#shared = shared
+    this.#nodes = shared.nodes
+    this.#reader = new EventReader(shared.index, wish, shared.oddities)
   }
 
   check(signal?: AbortSignal): Promise<void> {
@@ -63,7 +87,7 @@ class EvmSource implements ChainSource {
 
   async tip(signal?: AbortSignal): Promise<ChainTip> {
     return this.#nodes.ask(signal, async (node, scope, member) => {
-      const tip = await this.#finality.readTip(node, scope)
+      const tip = await this.#shared.finality.readTip(node, scope)
       member.sawHead(tip.head.height)
       return tip
     })
@@ -76,22 +100,25 @@ class EvmSource implements ChainSource {
     )
   }
 
-  block(height: Height, signal?: AbortSignal): Promise<SourceBlock | null> {
-    return this.#nodes.find(signal, (node, scope) => fetchBlock(node, this.#reader, height, scope))
+  block(at: Height, signal?: AbortSignal): Promise<SourceBlock | null> {
+    const wish = { at, transactions: this.#shared.options.transactions }
+    return this.#confirmed(signal, (node, scope) => fetchBlock(node, this.#reader, wish, scope))
   }
 
-  range(from: Height, to: Height, signal?: AbortSignal): Promise<SourceRange> {
-    return this.#nodes.ask(signal, (node, scope) =>
-      fetchRange(node, this.#reader, { from, to, everyBlock: this.#everyBlock }, scope),
-    )
+  async range(from: Height, to: Height, signal?: AbortSignal): Promise<SourceRange> {
+    const { blocks, transactions } = this.#shared.options
+    const wish = { from, to, everyBlock: blocks === 'all', transactions }
+    const range = await this.#confirmed(signal, (node, scope) => fetchRange(node, this.#reader, wish, scope))
+    invariant(range !== null, 'the answer to a range is never null')
+    return range
   }
 
   blockOfTransaction(txHash: Hex, signal?: AbortSignal): Promise<BlockRef | null> {
     return this.#nodes.find(signal, (node, scope) => fetchBlockOfTransaction(node, txHash, scope))
   }
 
-  asking(): ChainSource {
-    return this
+  asking(wish: SourceWish): ChainSource {
+    return new EvmSource(this.#shared, wish)
   }
 
   onHead(): () => void {
@@ -104,5 +131,28 @@ class EvmSource implements ChainSource {
 
   async close(): Promise<void> {
     this.#nodes.close()
+  }
+
+  /** An answer that another endpoint contradicts is not used: the other's is. Where none does, it is accepted. */
+  async #confirmed<T>(
+    signal: AbortSignal | undefined,
+    job: (node: Endpoint, scope: AbortSignal) => Promise<NodeAnswer<T> | null>,
+  ): Promise<T | null> {
+    const first = await this.#nodes.find(signal, job)
+    const [doubt] = first?.doubtful ?? []
+    if (first === null || doubt === undefined) return first?.answer ?? null
+    let confirmed = false
+    const other = await this.#nodes.find(signal, async (node, scope) => {
+      if (node === first.node || confirmed) return null
+      const opinion = await contradicts(node, this.#reader, first.doubtful, scope)
+      confirmed = opinion === 'no'
+      return opinion === 'yes' ? job(node, scope) : null
+    })
+    const { height } = doubt.ref
+    const { logger, oddities } = this.#shared
+    if (other !== null)
+      logger.warn({ chain: this.chain, height, endpoint: first.node.name }, 'endpoint left out logs')
+    else if (!confirmed) oddities.acceptedUnconfirmed(height)
+    return (other ?? first).answer
   }
 }

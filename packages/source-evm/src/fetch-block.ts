@@ -1,9 +1,11 @@
-import type { EventFact, Height, SourceBlock } from '@lockstep/domain'
+import type { Height, SourceBlock } from '@lockstep/domain'
+import { confirmEmpty, type NodeAnswer } from './doubt.js'
 import type { Endpoint } from './endpoint.js'
 import type { EventReader } from './event-reader.js'
 import { fetchHeader } from './fetch-headers.js'
 import { fetchLogsOfBlock } from './fetch-logs.js'
-import { fetchBlockReceiptLogs } from './fetch-receipts.js'
+import { fetchTransactions } from './fetch-transactions.js'
+import { followChildren } from './follow-children.js'
 import type { EvmHeader } from './parse-header.js'
 import type { EvmLog } from './parse-log.js'
 
@@ -11,35 +13,33 @@ import type { EvmLog } from './parse-log.js'
 export async function fetchBlock(
   node: Endpoint,
   reader: EventReader,
-  at: Height,
+  wish: { readonly at: Height; readonly transactions: boolean },
   scope: AbortSignal,
-): Promise<SourceBlock | null> {
-  const header = await fetchHeader(node, at, scope)
+): Promise<NodeAnswer<SourceBlock> | null> {
+  const header = await fetchHeader(node, wish.at, scope)
   if (header === null) return null
-  return {
-    ref: header.ref,
-    events: await fetchEvents(node, reader, header, scope),
-    children: [],
-    transactions: [],
-  }
+  const filters = reader.filters()
+  const first: EvmLog[] = []
+  for (const filter of filters) first.push(...(await fetchLogsOfBlock(node, filter, header, scope)))
+  const confirmed = await confirmEmpty(node, reader, first.length > 0 ? [] : [header], scope)
+  const { logs, children } = await followChildren(
+    reader,
+    first.length > 0 ? first : confirmed.logs,
+    filters,
+    // The receipts have the logs of all addresses already.
+    async (filter) => (confirmed.logs.length > 0 ? [] : fetchLogsOfBlock(node, filter, header, scope)),
+  )
+  const facts = reader.read(node, header, logs, children)
+  const transactions = wish.transactions ? await transactionsOf(node, header, facts.events, scope) : []
+  return { node, answer: { ref: header.ref, ...facts, transactions }, doubtful: confirmed.doubtful }
 }
 
-/**
- * Near the head a node may know a block before its log index does, and then answers with no logs. The block's own
- * bloom filter says whether that can be true; where it may not be, the receipts are asked once.
- */
-async function fetchEvents(
+async function transactionsOf(
   node: Endpoint,
-  reader: EventReader,
   header: EvmHeader,
+  events: SourceBlock['events'],
   scope: AbortSignal,
-): Promise<EventFact[]> {
-  const { filter } = reader.index
-  if (filter === null) return []
-  const logs = await fetchLogsOfBlock(node, filter, header, scope)
-  const doubtful = logs.length === 0 && header.logsBloom !== null && reader.index.mayHold(header.logsBloom)
-  const confirmed: readonly EvmLog[] = doubtful
-    ? ((await fetchBlockReceiptLogs(node, header, scope)) ?? [])
-    : logs
-  return reader.read(node, header, confirmed)
+): Promise<SourceBlock['transactions']> {
+  const [transactions = []] = await fetchTransactions(node, [{ header, events }], scope)
+  return transactions
 }

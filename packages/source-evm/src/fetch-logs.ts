@@ -1,10 +1,10 @@
 import { type Hex, height } from '@lockstep/domain'
 import { CallFailure } from './call-failure.js'
 import type { Endpoint } from './endpoint.js'
-import type { LogFilter } from './event-index.js'
 import { fetchHeaders, quantity } from './fetch-headers.js'
 import { fetchReceiptLogs } from './fetch-receipts.js'
 import { isPruned, isRangeRefusal, isUnsupported } from './judge-failure.js'
+import type { LogFilter } from './log-filter.js'
 import type { EvmHeader } from './parse-header.js'
 import { type EvmLog, parseLogs } from './parse-log.js'
 
