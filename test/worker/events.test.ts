@@ -250,11 +250,11 @@ test('S23: text that PostgreSQL or UTF-8 cannot hold does not stop a chain, and 
     )
   const first = await rows()
   expect(first.map(({ name, args }) => ({ name, args }))).toEqual([
-    { name: 'Memo', args: { text: 'AB\uFFFDC' } },
-    { name: 'Memo', args: { text: '\uFFFD\uFFFD' } },
+    { name: 'Memo', args: { text: 'AB\u{10F700}C' } },
+    { name: 'Memo', args: { text: '\u{10F7FF}\u{10F7FE}' } },
     { name: 'Transfer', args: { from: addressOf(0xa), to: addressOf(0xb), value: '5' } },
-    { name: 'tx', args: { memo: 'a\uFFFDb', 'k\uFFFD': '1' } },
-    { name: 'odd\uFFFD', args: { n: '2' } },
+    { name: 'tx', args: { memo: 'a\u{10F700}b', 'k\u{10F700}': '1' } },
+    { name: 'odd\u{10F700}', args: { n: '2' } },
   ])
   expect(first[0]?.data).toContain('41420043')
   expect(first[1]?.data).toContain('fffe')

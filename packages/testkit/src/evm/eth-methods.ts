@@ -22,6 +22,8 @@ export function answerEthMethod(chain: ServedChain, method: string, params: read
       return receiptsOf(chain, params[0])
     case 'eth_getTransactionReceipt':
       return inTransaction(chain, params[0], (block) => block.receipts, 'transactionHash')
+    case 'eth_getTransactionByBlockHashAndIndex':
+      return chain.byHash(String(params[0]))?.transactions[Number(params[1])] ?? null
     case 'eth_getTransactionByHash':
       return inTransaction(chain, params[0], (block) => block.transactions, 'hash')
     default:

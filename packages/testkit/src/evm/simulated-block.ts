@@ -25,6 +25,13 @@ export interface BlockWish {
   readonly transactions?: readonly Hex[]
   /** Fields that overwrite those of the header, `undefined` to leave one out. */
   readonly fields?: RpcObject
+  /** Likewise those of transactions and their receipts, by hash. */
+  readonly ofTransactions?: Readonly<Record<Hex, TransactionWish>>
+}
+
+export interface TransactionWish {
+  readonly transaction?: RpcObject
+  readonly receipt?: RpcObject
 }
 
 export interface BlockPlace {
@@ -53,14 +60,21 @@ export function makeBlock(place: BlockPlace, wish: BlockWish): ServedBlock {
   const served = logs.map((log, index) =>
     serveLog(log, where, { txHash: txHashes[index] as Hex, listed, index }),
   )
-  const receipts = listed.map((txHash, index) => receiptOf(txHash, index, where, served))
+  const wishOf = (txHash: Hex): TransactionWish => wish.ofTransactions?.[txHash] ?? {}
+  const receipts = listed.map((txHash, index) => ({
+    ...receiptOf(txHash, index, where, served),
+    ...wishOf(txHash).receipt,
+  }))
   return {
     number: place.number,
     hash,
     parentHash: place.parentHash,
     time: place.time,
     header: { ...headerOf(place, hash, served), ...wish.fields },
-    transactions: listed.map((txHash, index) => transactionOf(txHash, index, where)),
+    transactions: listed.map((txHash, index) => ({
+      ...transactionOf(txHash, index, where),
+      ...wishOf(txHash).transaction,
+    })),
     receipts,
     logs: served,
   }
