@@ -66,9 +66,10 @@ function describeContracts(chain: ChainOptions): string[] {
       return `  ${contract.contract}: ${describeAddresses(contract)}, ${list(names, 'event')}`
     })
   }
-  return chain.contracts.map(({ contract, address, events }) => {
+  return chain.contracts.map(({ contract, address, events, failedTransactions }) => {
     const names = events?.map(({ type, action }) => (action === null ? type : `${type}/${action}`))
-    return `  ${contract}: ${address ?? 'any address'}, ${names ? list(names, 'event') : 'all events'}`
+    const what = names ? list(names, 'event') : 'all events'
+    return `  ${contract}: ${address ?? 'any address'}, ${what}${failedTransactions ? ', of failed transactions too' : ''}`
   })
 }
 

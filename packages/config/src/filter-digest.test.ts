@@ -122,6 +122,7 @@ describe('other facts give another digest', () => {
 
   test.each([
     ['action', 'events: [{ type: wasm, action: go }]'],
+    ['failed transactions', 'events: [wasm]\nfailedTransactions: true'],
     ['every type', 'address: osmo1qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurstc4vrk'],
   ])('Cosmos: %s', (_, text) =>
     expect(digest(cosmosChain({ contract: text }))).not.toBe(digest(cosmosChain())),

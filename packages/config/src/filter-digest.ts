@@ -107,9 +107,10 @@ function canonicalParameter(parameter: AbiParameter & { indexed?: boolean | unde
   ]
 }
 
-const canonicalCosmos = ({ contract, address, events }: CosmosContractOptions) => ({
+const canonicalCosmos = ({ contract, address, events, failedTransactions }: CosmosContractOptions) => ({
   contract,
   address,
+  ...(failedTransactions && { failedTransactions }), // only where set: what was indexed before it came has no such key
   events:
     events === null
       ? null

@@ -129,6 +129,7 @@ describe('chain', () => {
       endHeight: null,
       finality: { by: 'tag', tag: 'finalized' },
       rollbackDepthMax: 256,
+      transactions: false,
       pollMs: 2_000,
       blocks: 'events',
       transactions: false,
@@ -140,7 +141,14 @@ describe('chain', () => {
       kind: 'cosmos',
       chainId: 'beta-1',
       finality: { by: 'depth', depth: 0 },
-      contracts: [{ contract: 'registry', address: null, events: [{ type: 'wasm', action: null }] }],
+      contracts: [
+        {
+          contract: 'registry',
+          address: null,
+          events: [{ type: 'wasm', action: null }],
+          failedTransactions: false,
+        },
+      ],
     })
   })
 
@@ -287,16 +295,19 @@ describe('EVM contract', () => {
 describe('Cosmos contract', () => {
   const contractOf = (contract: string) => onlyChain(cosmosChain({ contract }))?.contracts[0]
   test.each([
-    [`address: ${REGISTRY.toUpperCase()}`, { address: REGISTRY, events: null }],
+    [`address: ${REGISTRY.toUpperCase()}`, { address: REGISTRY }],
     [
       'events: [{ type: wasm, action: go }, transfer]',
       {
-        address: null,
         events: [
           { type: 'wasm', action: 'go' },
           { type: 'transfer', action: null },
         ],
       },
     ],
-  ])('%s', (text, expected) => expect(contractOf(text)).toEqual({ contract: 'registry', ...expected }))
+    ['failedTransactions: true', { failedTransactions: true }],
+  ])('%s', (text, expected) => {
+    const defaults = { contract: 'registry', address: null, events: null, failedTransactions: false }
+    expect(contractOf(text)).toEqual({ ...defaults, ...expected })
+  })
 })

@@ -133,6 +133,8 @@ export interface CosmosContractOptions {
   readonly address: string | null
   /** Null: events of every type. */
   readonly events: readonly CosmosEventFilter[] | null
+  /** Whether events of failed transactions are taken too; they are marked. */
+  readonly failedTransactions: boolean
 }
 
 export interface CosmosEventFilter {

@@ -14,7 +14,12 @@ export function resolveCosmosContract(contract: Place): CosmosContractOptions | 
       ? { type: event, action: null }
       : { type: event.type, action: event.action ?? null },
   )
-  return { contract: contract.key, address: resolved, events: events ?? null }
+  return {
+    contract: contract.key,
+    address: resolved,
+    events: events ?? null,
+    failedTransactions: shape.failedTransactions,
+  }
 }
 
 /** BIP 173 allows 90; the address of a contract has 32 bytes and so some 60 characters. */

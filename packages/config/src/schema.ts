@@ -293,6 +293,12 @@ export const cosmosContractShape = z
       .describe(
         'Types of events, a list of { type: wasm, action: register_agent } (action optional); left out: all.',
       ),
+    failedTransactions: z
+      .boolean()
+      .default(false)
+      .describe(
+        'true or false; whether events of failed transactions are stored too, marked by "_failed" among their args.',
+      ),
   })
   .describe('A wasm contract, or events of a module.')
 

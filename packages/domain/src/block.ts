@@ -71,8 +71,12 @@ export interface TransactionFact {
   /** Decimal. EVM: the gas limit, and what was used. */
   readonly gasWanted: string | null
   readonly gasUsed: string | null
-  /** Cosmos: the coins as `[{denom, amount}]`; null: EVM, or bytes that are no transaction of the Cosmos SDK. */
+  /**
+   * Cosmos: the coins as `[{denom, amount}]`, or `{undecoded: <reason>}` where the bytes are no transaction of the
+   * Cosmos SDK. Null: EVM.
+   */
   readonly fee: JsonValue | null
+  /** Null: EVM, or bytes that are no transaction of the Cosmos SDK. */
   readonly memo: string | null
 }
 

@@ -87,14 +87,21 @@ export class MalformedAnswerError extends LockstepError {
   }
 }
 
-/** The node has thrown this height away. */
+/** The node has thrown this height away, and all below its lowest. */
 export class HeightPrunedError extends LockstepError {
   readonly code = 'height_pruned'
   readonly retryable = false
-  constructor(chain: ChainKey, endpoint: string, height: Height, lowest: Height | null) {
+  constructor(
+    chain: ChainKey,
+    endpoint: string,
+    height: Height,
+    /** Null: the node did not say. */
+    readonly lowest: Height | null,
+  ) {
+    const last = lowest === null ? height : lowest - 1
     super(
-      `Chain ${chain}: the node at ${endpoint} no longer has block ${height}` +
-        `${lowest === null ? '' : ` (its lowest is ${lowest})`}.`,
+      `Chain ${chain}: the node at ${endpoint} no longer has block${last > height ? 's' : ''} ${height}` +
+        `${last > height ? ` to ${last}` : ''}${lowest === null ? '' : `: its lowest is ${lowest}`}.`,
       `Add a node that keeps older blocks under chains.${chain}.rpc. Nothing is skipped.`,
       { chain, endpoint, height, lowest },
     )

@@ -1,12 +1,23 @@
 import { type BlockRef, type Height, type Hex, height, parseTime } from '@lockstep/domain'
-import { countAt, type JsonRecord, listAt, recordAt, ShapeError, textAt } from './wire.js'
+import { headerHash } from './header-hash.js'
+import {
+  bytesOfBase64,
+  countAt,
+  integerAt,
+  type JsonRecord,
+  listAt,
+  recordAt,
+  ShapeError,
+  textAt,
+} from './wire.js'
 
 /*
  * The answers that are read here and not by cosmjs, each for a reason:
  *
  * - status: cosmjs refuses validators with a BLS key, nodes whose app hash is still empty, and gateways that blank
  *   out addresses, none of which matter here
- * - blockchain: a node that prunes meanwhile puts `null` among the headers
+ * - blockchain, block: hashes are checked, which needs the header as it came; a node that prunes meanwhile puts `null`
+ *   among the headers, and first blocks have `null` where others have their commit
  * - block_results, tx: an attribute with an empty key makes cosmjs throw; values of 0.34 nodes are base64; null and
  *   empty values are told apart; and what is stored as raw form is the list as it came
  */
@@ -59,17 +70,46 @@ function parseHeader(meta: unknown, index: number): BlockHeader {
   const path = `block_metas[${index}]`
   const record = recordAt(meta, path)
   const header = recordAt(record.header, `${path}.header`)
-  const id = recordAt(record.block_id, `${path}.block_id`)
   return {
     network: textAt(header.chain_id, `${path}.header.chain_id`),
     txs: countAt(record.num_txs, `${path}.num_txs`),
     ref: {
       height: height(countAt(header.height, `${path}.header.height`)),
-      hash: hashAt(id.hash, `${path}.block_id.hash`),
+      hash: provenHashAt(record.block_id, header, path),
       parentHash: parentHashAt(header.last_block_id, `${path}.header.last_block_id`),
       time: timeAt(header.time, `${path}.header.time`),
     },
   }
+}
+
+/** The block's hash, which its header must have. So nobody can give a block another time, parent or application hash. */
+function provenHashAt(blockId: unknown, header: JsonRecord, path: string): Hex {
+  const hash = hashAt(recordAt(blockId, `${path}.block_id`).hash, `${path}.block_id.hash`)
+  const proven = headerHash(header, `${path}.header`)
+  if (hash === proven) return hash
+  throw new ShapeError(`${path}.block_id.hash`, `the hash of its header, ${proven}`, hash)
+}
+
+/** A block with what is read of it: which one it is, and the bytes of its transactions. */
+export interface BlockBody {
+  readonly hash: Hex
+  readonly txs: readonly Buffer[]
+}
+
+export function parseBlock(result: unknown): BlockBody {
+  const answer = recordAt(result, 'result')
+  const block = recordAt(answer.block, 'block')
+  const data = recordAt(block.data ?? {}, 'block.data')
+  return {
+    hash: provenHashAt(answer.block_id, recordAt(block.header, 'block.header'), 'block'),
+    txs: listAt(data.txs, 'block.data.txs').map((tx, index) => base64At(tx, `block.data.txs[${index}]`)),
+  }
+}
+
+function base64At(value: unknown, path: string): Buffer {
+  const bytes = bytesOfBase64(textAt(value, path))
+  if (bytes === null) throw new ShapeError(path, 'base64', value)
+  return bytes
 }
 
 /** A chain's first block has `{hash: '', parts: {total: 0, hash: ''}}` where others name their parent. */
@@ -105,9 +145,19 @@ export interface WireEvent {
   readonly attributes: readonly WireAttribute[]
 }
 
+export interface TxResult {
+  /** 0: success. */
+  readonly code: number
+  /** Decimal; null where the node does not say. */
+  readonly gasWanted: string | null
+  readonly gasUsed: string | null
+  readonly events: readonly WireEvent[]
+}
+
+/** A node gives the lists of its layout; behind one address there may be nodes of several. */
 export interface BlockResults {
   readonly height: Height
-  readonly txs: readonly { readonly code: number; readonly events: readonly WireEvent[] }[]
+  readonly txs: readonly TxResult[]
   /** Up to 0.37. */
   readonly beginBlock: readonly WireEvent[]
   /** Up to 0.37. */
@@ -127,14 +177,19 @@ export function parseBlockResults(result: unknown): BlockResults {
   }
 }
 
-function parseTxResult(value: unknown, index: number): BlockResults['txs'][number] {
+function parseTxResult(value: unknown, index: number): TxResult {
   const path = `txs_results[${index}]`
   const result = recordAt(value, path)
   return {
     code: countAt(result.code ?? 0, `${path}.code`),
+    gasWanted: gasAt(result.gas_wanted, `${path}.gas_wanted`),
+    gasUsed: gasAt(result.gas_used, `${path}.gas_used`),
     events: parseEvents(result.events, `${path}.events`),
   }
 }
+
+const gasAt = (value: unknown, path: string): string | null =>
+  value === null || value === undefined ? null : String(integerAt(value, path))
 
 function parseEvents(value: unknown, path: string): readonly WireEvent[] {
   return listAt(value, path).map((item, index) => {

@@ -1,7 +1,8 @@
 // Which events of a block are taken, where they stand and what is in them: no node, answers as they are on the wire.
-import type { CosmosContractOptions } from '@lockstep/config'
+import { type CosmosContractOptions, cosmosFilter } from '@lockstep/config'
 import {
   bytesOf,
+  bytesOfText,
   type EventFact,
   type Height,
   TX_INDEX_BEGIN_BLOCK,
@@ -9,10 +10,16 @@ import {
 } from '@lockstep/domain'
 import { describe, expect, it } from 'vitest'
 import { parseBlockResults, type WireEvent } from './answers.js'
+import type { AttributeEncoding } from './attribute-encoding.js'
 import { selectEvents } from './block-events.js'
-import { dialectOf, type NodeDialect } from './node-version.js'
+import { EventFilters } from './event-filters.js'
 
-const EVERYTHING: CosmosContractOptions = { contract: 'everything', address: null, events: null }
+const EVERYTHING: CosmosContractOptions = {
+  contract: 'everything',
+  address: null,
+  events: null,
+  failedTransactions: false,
+}
 
 type Pair = readonly [string, string | null]
 const event = (type: string, ...pairs: readonly Pair[]): WireEvent => ({
@@ -20,45 +27,50 @@ const event = (type: string, ...pairs: readonly Pair[]): WireEvent => ({
   attributes: pairs.map(([key, value]) => ({ key, value, index: true })),
 })
 
-function dialect(version: string): NodeDialect {
-  const found = dialectOf(version)
-  if (found === null) throw new Error(`no dialect for ${version}`)
-  return found
-}
-
 const base64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64')
 
-/** The events of a block with one transaction that emitted these. */
-function ofTx(events: readonly WireEvent[], contracts = [EVERYTHING], version = '0.38.1'): EventFact[] {
-  const results = parseBlockResults({ height: '7', txs_results: [{ code: 0, events }] })
-  return selectEvents(results, dialect(version), contracts)
-}
+const selected = (
+  answer: object,
+  contracts: readonly CosmosContractOptions[] = [EVERYTHING],
+  byVersion: AttributeEncoding = 'plain',
+): EventFact[] =>
+  selectEvents(parseBlockResults({ height: '7', ...answer }), byVersion, new EventFilters(contracts))
 
-const argsOf = (given: WireEvent, version?: string) => ofTx([given], [EVERYTHING], version)[0]?.args
+/** The events of a block with one transaction that emitted these. */
+const ofTx = (
+  events: readonly WireEvent[],
+  contracts: readonly CosmosContractOptions[] = [EVERYTHING],
+  byVersion: AttributeEncoding = 'plain',
+): EventFact[] => selected({ txs_results: [{ code: 0, events }] }, contracts, byVersion)
+
+const argsOf = (given: WireEvent, byVersion?: AttributeEncoding) =>
+  ofTx([given], [EVERYTHING], byVersion)[0]?.args
 
 describe('positions', () => {
-  const lists = {
+  const phases = {
     begin_block_events: [event('b0'), event('b1')],
     end_block_events: [event('e0')],
+  }
+  const shared = {
     finalize_block_events: [
       event('f0', ['mode', 'BeginBlock']),
       event('f1', ['mode', 'EndBlock']),
       event('f2', ['mode', 'BeginBlock']),
       event('f3'),
     ],
+  }
+  const txs = {
     txs_results: [
       { code: 0, events: null },
       { code: 11, events: [event('failed')] },
       { events: [event('t0'), event('t1')] },
     ],
   }
-  const positions = (version: string) =>
-    selectEvents(parseBlockResults({ height: '7', ...lists }), dialect(version), [EVERYTHING]).map(
-      ({ name, txIndex, eventIndex }) => [name, txIndex, eventIndex],
-    )
+  const positions = (answer: object) =>
+    selected(answer).map(({ name, txIndex, eventIndex }) => [name, txIndex, eventIndex])
 
-  it('are begin block, transactions, end block up to 0.37', () => {
-    expect(positions('0.37.2')).toEqual([
+  it('are begin block, transactions, end block where the phases have lists of their own', () => {
+    expect(positions({ ...phases, ...txs })).toEqual([
       ['b0', TX_INDEX_BEGIN_BLOCK, 0],
       ['b1', TX_INDEX_BEGIN_BLOCK, 1],
       ['t0', 2, 0],
@@ -67,8 +79,8 @@ describe('positions', () => {
     ])
   })
 
-  it('are told apart by the mode from 0.38 on, and count in the list that the phases share', () => {
-    expect(positions('0.38.0')).toEqual([
+  it('are told apart by the mode where the phases share a list, and count in it', () => {
+    expect(positions({ ...shared, ...txs })).toEqual([
       ['f0', TX_INDEX_BEGIN_BLOCK, 0],
       ['f2', TX_INDEX_BEGIN_BLOCK, 2],
       ['t0', 2, 0],
@@ -78,20 +90,22 @@ describe('positions', () => {
     ])
   })
 
+  it('are all different, and in order, where an answer has the lists of both layouts', () => {
+    const all = positions({ ...phases, ...shared, ...txs })
+    expect(all.map(([name]) => name)).toEqual(['b0', 'b1', 'f0', 'f2', 't0', 't1', 'e0', 'f1', 'f3'])
+    expect(new Set(all.map(([, tx, index]) => `${tx}/${index}`)).size).toBe(all.length)
+    expect(all).toEqual([...all].sort((a, b) => Number(a[1]) - Number(b[1]) || Number(a[2]) - Number(b[2])))
+  })
+
   it('trust only the last mode, which the SDK appends', () => {
     const forged = event('wasm', ['mode', 'BeginBlock'], ['mode', 'EndBlock'])
     const other = event('wasm', ['phase', 'BeginBlock'])
-    const results = parseBlockResults({ height: '7', finalize_block_events: [forged, other] })
-    const facts = selectEvents(results, dialect('1.0.0'), [EVERYTHING])
+    const facts = selected({ finalize_block_events: [forged, other] })
     expect(facts.map(({ txIndex }) => txIndex)).toEqual([TX_INDEX_END_BLOCK, TX_INDEX_END_BLOCK])
   })
 
   it('count the events that are not wanted too', () => {
-    const wanted: CosmosContractOptions = {
-      contract: 'x',
-      address: null,
-      events: [{ type: 'b', action: null }],
-    }
+    const wanted: CosmosContractOptions = { ...EVERYTHING, events: [{ type: 'b', action: null }] }
     expect(ofTx([event('a'), event('b'), event('b')], [wanted]).map(({ eventIndex }) => eventIndex)).toEqual([
       1, 2,
     ])
@@ -150,8 +164,67 @@ describe('the filter', () => {
 
   it('looks at the address after taking base64 off', () => {
     const encoded = event('wasm', [base64('_contract_address'), base64('osmo1pool')])
-    expect(ofTx([encoded], [contract({ address: 'osmo1pool' })], '0.34.2')).toHaveLength(1)
-    expect(ofTx([encoded], [contract({ address: 'osmo1pool' })], '0.37.2')).toHaveLength(0)
+    expect(ofTx([encoded], [contract({ address: 'osmo1pool' })], 'base64')).toHaveLength(1)
+  })
+})
+
+describe('what failed transactions emitted', () => {
+  const failed = {
+    txs_results: [{ code: 5, events: [event('x', ['a', '1']), event('x', ['_failed', 'no'])] }],
+  }
+  const marked: CosmosContractOptions = { ...EVERYTHING, contract: 'marked', failedTransactions: true }
+
+  it('is left out, and marked where it is asked for: an object, which no attribute is', () => {
+    expect(selected(failed)).toEqual([])
+    expect(selected(failed, [marked]).map(({ args }) => args)).toEqual([
+      { a: '1', _failed: { code: 5 } },
+      { _failed: ['no', { code: 5 }] },
+    ])
+    expect(selected({ txs_results: [{ events: [event('x', ['a', '1'])] }] }, [marked])[0]?.args).toEqual({
+      a: '1',
+    })
+  })
+
+  it('goes to a later contract where an earlier one does not take it', () => {
+    expect(selected(failed, [EVERYTHING, marked]).map(({ contract }) => contract)).toEqual([
+      'marked',
+      'marked',
+    ])
+  })
+})
+
+describe('asked for some filters', () => {
+  const first: CosmosContractOptions = {
+    ...EVERYTHING,
+    contract: 'first',
+    events: [{ type: 'x', action: 'a' }],
+  }
+  const second: CosmosContractOptions = {
+    ...EVERYTHING,
+    contract: 'second',
+    events: [
+      { type: 'x', action: null },
+      { type: 'y', action: null },
+    ],
+  }
+  const events = [event('x', ['action', 'a']), event('x', ['action', 'b']), event('y')]
+  const given = (...only: string[]) =>
+    selectEvents(
+      parseBlockResults({ height: '7', txs_results: [{ events }] }),
+      'plain',
+      new EventFilters([first, second], new Set(only)),
+    ).map(({ contract, eventIndex }) => [contract, eventIndex])
+  const digest = (contract: CosmosContractOptions, index: number) =>
+    cosmosFilter(contract, contract.events?.[index] ?? null)
+
+  it('gives theirs alone, and never what is an earlier filter\u2019s', () => {
+    expect(given(digest(second, 0))).toEqual([['second', 1]])
+    expect(given(digest(second, 1))).toEqual([['second', 2]])
+    expect(given(digest(first, 0), digest(second, 1))).toEqual([
+      ['first', 0],
+      ['second', 2],
+    ])
+    expect(given()).toEqual([])
   })
 })
 
@@ -170,47 +243,32 @@ describe('arguments', () => {
     ])
   })
 
-  it('hold what PostgreSQL can store, and the raw form holds what came', () => {
-    const [fact] = ofTx([event('x\u0000', ['k\u0000', 'v\u0000\ud800'], ['k\uFFFD', 'w'])])
-    expect(fact?.name).toBe('x\uFFFD')
-    expect(fact?.args).toEqual({ 'k\uFFFD': ['v\uFFFD\uFFFD', 'w'] })
-    expect(JSON.parse(bytesOf(fact?.raw.data ?? '0x').toString('utf8'))[0]).toEqual({
-      key: 'k\u0000',
-      value: 'v\u0000\ud800',
-      index: true,
-    })
+  it('hold what PostgreSQL can store, from which the bytes come back; the raw form holds what came', () => {
+    const [fact] = ofTx([event('x\u0000', ['k\u0000', 'v\u0000'], ['k\uFFFD', '\ud800'])])
+    expect(fact?.name).toBe('x\u{10F700}')
+    expect(fact?.args).toEqual({ 'k\u{10F700}': 'v\u{10F700}', 'k\uFFFD': '\u{10F7ED}\u{10F7A0}\u{10F780}' })
+    expect(JSON.parse(bytesOf(fact?.raw.data ?? '0x').toString('utf8'))).toEqual([
+      { key: 'k\u0000', value: 'v\u0000', index: true },
+      { key: 'k\uFFFD', value: '\ud800', index: true },
+    ])
   })
 
-  it('are base64 by the version of the node, never by their looks', () => {
-    const given = event('x', ['a2V5', 'dGVzdA=='], ['bnVsbA==', null])
-    expect(argsOf(given, '0.34.24')).toEqual({ key: 'test', null: null })
-    expect(argsOf(given, 'v0.34.9')).toEqual({ key: 'test', null: null })
-    for (const version of ['0.37.0', '0.38.0', '1.0.0'])
-      expect(argsOf(given, version)).toEqual({ a2V5: 'dGVzdA==', 'bnVsbA==': null })
-  })
-
-  it('that are no UTF-8 become U+FFFD, and those that are no base64 are refused', () => {
-    expect(argsOf(event('x', [base64('k'), base64(Uint8Array.of(0x66, 0xff, 0x00))]), '0.34.1')).toEqual({
-      k: 'f\uFFFD\uFFFD',
-    })
-    expect(() => argsOf(event('x', [base64('k'), 'plain']), '0.34.1')).toThrow(/base64/)
+  it('whose value is raw bytes give them back', () => {
+    const bytes = Uint8Array.of(0x66, 0xff, 0x00, 0xc3)
+    const args = argsOf(event('x', [base64('key'), base64(bytes)]), 'base64')
+    expect(bytesOfText(String(args?.key))).toEqual(Buffer.from(bytes))
   })
 
   it('keep their raw form as on the wire, fields in one order', () => {
-    const results = parseBlockResults({
-      height: '7',
-      txs_results: [
-        {
-          code: 0,
-          events: [
-            { type: 'x', attributes: [{ index: false, value: 'dg==', key: 'aw==' }, { key: 'aw==' }] },
-          ],
-        },
-      ],
-    })
-    const [fact] = selectEvents(results, dialect('0.34.0'), [EVERYTHING])
+    const attributes = [{ index: false, value: 'dg==', key: 'a2V5' }, { key: 'a2V5' }]
+    const [fact] = selected(
+      { txs_results: [{ events: [{ type: 'x', attributes }] }] },
+      [EVERYTHING],
+      'base64',
+    )
+    expect(fact?.args).toEqual({ key: ['v', null] })
     expect(bytesOf(fact?.raw.data ?? '0x').toString()).toBe(
-      '[{"key":"aw==","value":"dg==","index":false},{"key":"aw==","value":null,"index":false}]',
+      '[{"key":"a2V5","value":"dg==","index":false},{"key":"a2V5","value":null,"index":false}]',
     )
     expect(fact?.raw.topics).toEqual([])
   })

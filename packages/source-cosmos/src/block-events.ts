@@ -1,4 +1,3 @@
-import type { CosmosContractOptions } from '@lockstep/config'
 import {
   type EventFact,
   hexOf,
@@ -9,32 +8,28 @@ import {
   TX_INDEX_END_BLOCK,
 } from '@lockstep/domain'
 import type { BlockResults, WireAttribute, WireEvent } from './answers.js'
-import type { NodeDialect } from './node-version.js'
-import { ShapeError } from './wire.js'
+import { type Attribute, type AttributeEncoding, decodeAttribute, encodingOf } from './attribute-encoding.js'
+import type { EventFilters } from './event-filters.js'
 
-/** The events of a block that the config asks for, in order of position; transaction hashes are still `NO_BYTES`. */
+/**
+ * The events of a block that the filters give, in order of position; transaction hashes are still `NO_BYTES`.
+ *
+ * @param byVersion how the node's version writes attributes; the answer itself may say otherwise
+ */
 export function selectEvents(
   results: BlockResults,
-  dialect: NodeDialect,
-  contracts: readonly CosmosContractOptions[],
+  byVersion: AttributeEncoding,
+  filters: EventFilters,
 ): EventFact[] {
-  return placeEvents(results, dialect).flatMap(({ txIndex, eventIndex, event, attributes }) => {
+  return placeEvents(results, encodingOf(results, byVersion)).flatMap((placed) => {
+    const { txIndex, eventIndex, event, attributes, failedCode } = placed
+    const name = storableText(event.type)
     const address = contractAddress(event.type, attributes)
-    const contract = contracts.find((each) => wants(each, event.type, address, attributes))
-    if (contract === undefined) return []
-    return [
-      {
-        txIndex,
-        eventIndex,
-        txHash: NO_BYTES,
-        contract: contract.contract,
-        address: address === null ? null : storableText(address),
-        name: storableText(event.type),
-        args: argsOf(attributes),
-        raw: { topics: [], data: rawData(event.attributes) },
-        undecoded: null,
-      },
-    ]
+    const contract = filters.contractOf({ type: name, address, attributes, failed: failedCode !== null })
+    if (contract === null) return []
+    const args = argsOf(attributes, failedCode)
+    const raw: EventFact['raw'] = { topics: [], data: rawData(event.attributes) }
+    return [{ txIndex, eventIndex, txHash: NO_BYTES, contract, address, name, args, raw, undecoded: null }]
   })
 }
 
@@ -43,41 +38,43 @@ interface PlacedEvent {
   readonly eventIndex: number
   readonly event: WireEvent
   readonly attributes: readonly Attribute[]
-}
-
-/** An attribute as its application meant it. */
-interface Attribute {
-  readonly key: string
-  readonly value: string | null
+  /** Code of the failed transaction that emitted it; null: it did not fail, or there is none. */
+  readonly failedCode: number | null
 }
 
 /**
- * Positions in order of execution: begin block, transactions, end block. What failed transactions emitted is left
- * out: it was taken back with their state. The index counts all events of the list as the node gives it, so it does
- * not depend on the config, and not on what the list's other events are.
+ * Positions in order of execution: begin block, transactions, end block. The index counts all events of the list as
+ * the node gives it, so it does not depend on the config, and not on what the list's other events are. Where an
+ * answer has both layouts' lists, the shared one counts on from the other.
  */
-function placeEvents(results: BlockResults, dialect: NodeDialect): PlacedEvent[] {
-  const place = (txIndex: number | ((last: Attribute | undefined) => number), events: readonly WireEvent[]) =>
-    events.map((event, eventIndex) => {
-      const attributes = event.attributes.map((attribute) => decoded(attribute, dialect))
-      const index = typeof txIndex === 'number' ? txIndex : txIndex(attributes.at(-1))
-      return { txIndex: index, eventIndex, event, attributes }
-    })
-  const txs = results.txs.flatMap(({ code, events }, index) => (code === 0 ? place(index, events) : []))
-  if (!dialect.finalizeBlockEvents) {
-    return [
-      ...place(TX_INDEX_BEGIN_BLOCK, results.beginBlock),
-      ...txs,
-      ...place(TX_INDEX_END_BLOCK, results.endBlock),
-    ]
-  }
-  const finalize = place(phaseOf, results.finalizeBlock)
+function placeEvents(results: BlockResults, encoding: AttributeEncoding): PlacedEvent[] {
+  const { beginBlock, endBlock, finalizeBlock } = results
+  const placed = (events: readonly WireEvent[], txIndex: number, failedCode: number | null = null) =>
+    events.map((event, eventIndex) => ({
+      txIndex,
+      eventIndex,
+      event,
+      attributes: event.attributes.map((attribute) => decodeAttribute(attribute, encoding)),
+      failedCode,
+    }))
+  const finalize = placed(finalizeBlock, TX_INDEX_END_BLOCK)
+  const isBegin = ({ attributes }: PlacedEvent) => phaseOf(attributes.at(-1)) === TX_INDEX_BEGIN_BLOCK
   return [
-    ...finalize.filter(({ txIndex }) => txIndex === TX_INDEX_BEGIN_BLOCK),
-    ...txs,
-    ...finalize.filter(({ txIndex }) => txIndex === TX_INDEX_END_BLOCK),
+    ...placed(beginBlock, TX_INDEX_BEGIN_BLOCK),
+    ...finalize.filter(isBegin).map((each) => movedTo(TX_INDEX_BEGIN_BLOCK, each, beginBlock.length)),
+    ...results.txs.flatMap(({ code, events }, index) => placed(events, index, code === 0 ? null : code)),
+    ...placed(endBlock, TX_INDEX_END_BLOCK),
+    ...finalize
+      .filter((each) => !isBegin(each))
+      .map((each) => movedTo(TX_INDEX_END_BLOCK, each, endBlock.length)),
   ]
 }
+
+const movedTo = (txIndex: number, event: PlacedEvent, after: number): PlacedEvent => ({
+  ...event,
+  txIndex,
+  eventIndex: event.eventIndex + after,
+})
 
 /**
  * From 0.38 on both phases share one list, and the Cosmos SDK appends `mode: BeginBlock` or `mode: EndBlock` to each
@@ -85,19 +82,6 @@ function placeEvents(results: BlockResults, dialect: NodeDialect): PlacedEvent[]
  */
 const phaseOf = (last: Attribute | undefined): number =>
   last?.key === 'mode' && last.value === 'BeginBlock' ? TX_INDEX_BEGIN_BLOCK : TX_INDEX_END_BLOCK
-
-function decoded({ key, value }: WireAttribute, dialect: NodeDialect): Attribute {
-  if (!dialect.base64Attributes) return { key, value }
-  return { key: fromBase64(key), value: value === null ? null : fromBase64(value) }
-}
-
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
-
-/** Bytes that are no UTF-8 become U+FFFD; the raw form keeps them. */
-function fromBase64(text: string): string {
-  if (!BASE64.test(text)) throw new ShapeError('an attribute', 'base64, as 0.34 nodes write it', text)
-  return Buffer.from(text, 'base64').toString('utf8')
-}
 
 /**
  * The wasm contract that an event names. wasmd puts the attribute first and reserves keys that begin with `_`, so
@@ -112,32 +96,23 @@ function contractAddress(type: string, attributes: readonly Attribute[]): string
   return isWasm && first?.key === 'contract_address' ? first.value : null
 }
 
-function wants(
-  { address, events }: CosmosContractOptions,
-  type: string,
-  emitter: string | null,
-  attributes: readonly Attribute[],
-): boolean {
-  if (address !== null && address !== emitter) return false
-  if (events === null) return true
-  return events.some(
-    (filter) =>
-      filter.type === type &&
-      (filter.action === null ||
-        attributes.some(({ key, value }) => key === 'action' && value === filter.action)),
-  )
-}
+/** Where `args` of a failed transaction's event tells of it. */
+const FAILED = '_failed'
 
-/** A key that comes once gives its value; one that comes again gives the list of its values, in order. */
-function argsOf(attributes: readonly Attribute[]): EventFact['args'] {
+/**
+ * A key that comes once gives its value; one that comes again gives the list of its values, in order. An event of a
+ * failed transaction is marked by `_failed: {"code": …}`: values of attributes are never objects, so an attribute of
+ * that name (which then stands beside the mark, in a list) is not taken for one.
+ */
+function argsOf(attributes: readonly Attribute[], failedCode: number | null): EventFact['args'] {
   const args = new Map<string, JsonValue[]>()
-  for (const { key, value } of attributes) {
-    // Made storable before they are put together: two keys that differ only in what PostgreSQL refuses are one.
-    const name = storableText(key)
-    const values = args.get(name) ?? []
-    values.push(value === null ? null : storableText(value))
-    args.set(name, values)
+  const add = (key: string, value: JsonValue) => {
+    const values = args.get(key)
+    if (values) values.push(value)
+    else args.set(key, [value])
   }
+  for (const { key, value } of attributes) add(key, value)
+  if (failedCode !== null) add(FAILED, { code: failedCode })
   return Object.fromEntries(
     [...args].map(([key, values]) => [key, values.length === 1 ? (values[0] ?? null) : values]),
   )

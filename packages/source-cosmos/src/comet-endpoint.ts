@@ -1,14 +1,12 @@
-import type { CometClient } from '@cosmjs/tendermint-rpc'
 import {
   type Height,
   HeightPrunedError,
-  LockstepError,
   type MalformedAnswerError,
   type RpcUnavailableError,
   WrongChainError,
 } from '@lockstep/domain'
 import { type NodeStatus, parseStatus } from './answers.js'
-import { FetchRpcClient } from './fetch-rpc-client.js'
+import type { FetchRpcClient } from './fetch-rpc-client.js'
 import { dialectOf, type NodeDialect, SUPPORTED_VERSIONS } from './node-version.js'
 import { type ErrorMeaning, meaningOf, RpcErrorAnswer } from './rpc-error-answer.js'
 import { ShapeError } from './wire.js'
@@ -17,7 +15,8 @@ import { ShapeError } from './wire.js'
 export interface VerifiedEndpoint {
   readonly endpoint: CometEndpoint
   readonly dialect: NodeDialect
-  readonly client: CometClient
+  /** Its head when it was asked; null: it had no block yet. */
+  readonly head: Height | null
 }
 
 /** One address: asks, and says what is wrong with an answer in the words of the domain. */
@@ -38,7 +37,7 @@ export class CometEndpoint {
   }
 
   async verify(signal?: AbortSignal): Promise<VerifiedEndpoint> {
-    const { version } = await this.status(signal)
+    const { version, latest } = await this.status(signal)
     const dialect = dialectOf(version)
     if (dialect === null) {
       throw this.malformed(
@@ -46,7 +45,7 @@ export class CometEndpoint {
         `its version is "${version}", but only ${SUPPORTED_VERSIONS} are understood`,
       )
     }
-    return { endpoint: this, dialect, client: dialect.client(this.#rpc) }
+    return { endpoint: this, dialect, head: latest?.height ?? null }
   }
 
   /** @throws WrongChainError where the node is of another network */
@@ -68,24 +67,12 @@ export class CometEndpoint {
     parse: (result: unknown) => T,
     signal?: AbortSignal,
   ): Promise<T> {
-    const request = { jsonrpc: '2.0', id: this.#nextId++, method, params: { ...params } } as const
-    const { result } = await FetchRpcClient.withSignal(signal, () => this.#rpc.execute(request))
+    const result = await this.#rpc.execute({ jsonrpc: '2.0', id: this.#nextId++, method, params }, signal)
     try {
       return parse(result)
     } catch (error) {
       if (error instanceof ShapeError) throw this.malformed(method, error.message)
       throw error
-    }
-  }
-
-  /** A call through cosmjs, whose complaints about an answer are plain errors. */
-  async askCosmjs<T>(method: string, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
-    try {
-      return await FetchRpcClient.withSignal(signal, call)
-    } catch (error) {
-      signal?.throwIfAborted()
-      if (error instanceof LockstepError || error instanceof RpcErrorAnswer) throw error
-      throw this.malformed(method, error instanceof Error ? error.message : String(error))
     }
   }
 

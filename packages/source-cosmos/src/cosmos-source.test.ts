@@ -21,6 +21,7 @@ import {
 } from '../../testkit/src/comet/index.js'
 import { endpointOptions } from '../../testkit/src/rpc/index.js'
 import { createCosmosSource } from './cosmos-source.js'
+import { headerHash } from './header-hash.js'
 
 const at = (height: number) => height as Height
 
@@ -57,7 +58,14 @@ function open(changes: Partial<CosmosChainOptions> = {}, requestTimeoutMs = 5000
   const options = cosmosChainOptions({
     rpc: [node.url],
     blocks: 'events',
-    contracts: [{ contract: 'bank', address: null, events: [{ type: 'transfer', action: null }] }],
+    contracts: [
+      {
+        contract: 'bank',
+        address: null,
+        events: [{ type: 'transfer', action: null }],
+        failedTransactions: false,
+      },
+    ],
     ...changes,
   })
   return createCosmosSource(options, { logger: silentLogger(), requestTimeoutMs })
@@ -191,9 +199,13 @@ describe('a range', () => {
 
   it('whose blocks are not linked is refused', async () => {
     node.override('blockchain', (_, honest) => {
-      const page = honest() as { block_metas: { block_id: { hash: string } }[] }
+      const page = honest() as {
+        block_metas: { block_id: { hash: string }; header: Record<string, unknown> }[]
+      }
       const third = page.block_metas[1]
-      if (third !== undefined) third.block_id.hash = 'AB'.repeat(32)
+      if (third === undefined) return page
+      third.header.app_hash = 'AB'.repeat(32)
+      third.block_id.hash = headerHash(third.header, 'header').slice(2)
       return page
     })
     await expect(source.range(at(1), at(4))).rejects.toThrow(/block 4 names .* as its parent/)
@@ -214,7 +226,9 @@ describe('a range', () => {
       [2, 4],
     ] as const) {
       await expect(source.range(at(from), at(to))).rejects.toThrow(
-        /no longer has block \d \(its lowest is 3\)/,
+        from === 1
+          ? /no longer has blocks 1 to 2: its lowest is 3/
+          : /no longer has block 2: its lowest is 3/,
       )
     }
     expect((await source.range(at(3), at(4))).first).toEqual(chain.ref(3))

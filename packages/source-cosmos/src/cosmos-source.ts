@@ -4,46 +4,68 @@ import {
   type ChainSource,
   type ChainTip,
   type Height,
+  HeightPrunedError,
   type Hex,
   invariant,
   type SourceBlock,
   type SourceRange,
+  type SourceWish,
 } from '@lockstep/domain'
 import type { Logger } from '@lockstep/telemetry'
 import { parseTx } from './answers.js'
 import { CometEndpoint, type VerifiedEndpoint } from './comet-endpoint.js'
 import { EndpointPool } from './endpoint-pool.js'
+import { EventFilters } from './event-filters.js'
 import { FetchRpcClient } from './fetch-rpc-client.js'
 import { pause } from './pause.js'
-import { LAG_PAUSES_MS, readBlocks } from './read-blocks.js'
+import { type BlockWish, LAG_PAUSES_MS, readBlocks } from './read-blocks.js'
 import { readHeader, readHeaders } from './read-headers.js'
 
 export interface CosmosSourceDependencies {
   readonly logger: Logger
   /** How long one request may take; default 20 s, more than a full node needs for its largest block. */
   readonly requestTimeoutMs?: number
+  /** A longer answer is refused; default 256 MiB, some times the largest results that are known of. */
+  readonly answerBytesMax?: number
 }
 
 /** A chain of CometBFT nodes (0.34, 0.37, 0.38, 1.x) over HTTP. Nothing is asked before the first call. */
 export function createCosmosSource(options: CosmosChainOptions, deps: CosmosSourceDependencies): ChainSource {
-  const endpoints = options.rpc.map(({ url }) => {
-    const rpc = new FetchRpcClient(options.chain, url, deps.requestTimeoutMs ?? 20_000)
-    return new CometEndpoint(rpc, options.chainId)
+  const endpoints = options.rpc.map(({ url, requestsAtOnce, requestsPerSecond }) => {
+    const limits = {
+      timeoutMs: deps.requestTimeoutMs ?? 20_000,
+      requestsAtOnce,
+      requestsPerSecond,
+      answerBytesMax: deps.answerBytesMax ?? 256 * 2 ** 20,
+    }
+    return new CometEndpoint(new FetchRpcClient(options.chain, url, limits), options.chainId)
   })
-  return new CosmosSource(options, new EndpointPool(options.chain, endpoints, deps.logger))
+  const pool = new EndpointPool(options.chain, endpoints, deps.logger)
+  return new CosmosSource(options, pool, new Finalized(options), null)
 }
 
 class CosmosSource implements ChainSource {
   readonly chain
   readonly #options: CosmosChainOptions
   readonly #pool: EndpointPool
-  /** Invariant: never falls. A node that is behind says nothing about what is final. */
-  #finalized: Height | null = null
+  readonly #finalized: Finalized
+  readonly #wish: BlockWish
 
-  constructor(options: CosmosChainOptions, pool: EndpointPool) {
+  /** @param only digests of the filters whose events are given; null: all */
+  constructor(
+    options: CosmosChainOptions,
+    pool: EndpointPool,
+    finalized: Finalized,
+    only: ReadonlySet<string> | null,
+  ) {
     this.chain = options.chain
     this.#options = options
     this.#pool = pool
+    this.#finalized = finalized
+    this.#wish = {
+      filters: new EventFilters(options.contracts, only),
+      transactions: options.transactions,
+    }
   }
 
   check(signal?: AbortSignal): Promise<void> {
@@ -52,7 +74,8 @@ class CosmosSource implements ChainSource {
 
   async tip(signal?: AbortSignal): Promise<ChainTip> {
     const head = await this.#pool.run((node) => readHead(node, signal), signal)
-    return { head, finalized: this.#raiseFinalized(head.height) }
+    await this.#pool.sawHead(head.height, signal)
+    return { head, finalized: this.#finalized.raise(head.height) }
   }
 
   header(height: Height, signal?: AbortSignal): Promise<BlockRef | null> {
@@ -66,7 +89,7 @@ class CosmosSource implements ChainSource {
     return this.#pool.run(async (node) => {
       const header = await readHeader(node.endpoint, height, signal)
       if (header === null) return null
-      const [block] = await readBlocks(node, [header], this.#options.contracts, signal)
+      const [block] = await readBlocks(node, [header], this.#wish, signal)
       return block ?? null
     }, signal)
   }
@@ -74,23 +97,39 @@ class CosmosSource implements ChainSource {
   range(from: Height, to: Height, signal?: AbortSignal): Promise<SourceRange> {
     invariant(from <= to, `a range is asked for from below: ${from} to ${to}`)
     return this.#pool.run(async (node) => {
-      const headers = await readHeaders(node.endpoint, from, to, signal)
-      const [first, last] = [headers[0], headers.at(-1)]
-      if (first === undefined || last?.ref.height !== to) {
-        throw node.endpoint.unavailable(`it does not have block ${to} yet`)
+      try {
+        return await this.#readRange(node, from, to, signal)
+      } catch (error) {
+        // What was thrown away is all below some height; which of its requests found that out is chance.
+        if (!(error instanceof HeightPrunedError)) throw error
+        throw node.endpoint.pruned(from, error.lowest)
       }
-      const blocks = await readBlocks(node, headers, this.#options.contracts, signal)
-      const facts = this.#options.blocks === 'all' ? blocks : blocks.filter(({ events }) => events.length > 0)
-      return { first: first.ref, blocks: facts, last: last.ref }
     }, signal)
+  }
+
+  async #readRange(
+    node: VerifiedEndpoint,
+    from: Height,
+    to: Height,
+    signal: AbortSignal | undefined,
+  ): Promise<SourceRange> {
+    const headers = await readHeaders(node.endpoint, from, to, signal)
+    const [first, last] = [headers[0], headers.at(-1)]
+    if (first === undefined || last?.ref.height !== to) {
+      throw node.endpoint.unavailable(`it does not have block ${to} yet`)
+    }
+    const blocks = await readBlocks(node, headers, this.#wish, signal)
+    const facts = this.#options.blocks === 'all' ? blocks : blocks.filter(({ events }) => events.length > 0)
+    return { first: first.ref, blocks: facts, last: last.ref }
   }
 
   blockOfTransaction(txHash: Hex, signal?: AbortSignal): Promise<BlockRef | null> {
     return this.#pool.run((node) => readBlockOfTransaction(node, txHash, signal), signal)
   }
 
-  asking(): ChainSource {
-    return this
+  /** Cosmos chains have no factories yet, so known children do not matter. */
+  asking({ only }: SourceWish): ChainSource {
+    return new CosmosSource(this.#options, this.#pool, this.#finalized, only)
   }
 
   onHead(): () => void {
@@ -104,16 +143,25 @@ class CosmosSource implements ChainSource {
   async close(): Promise<void> {
     this.#pool.close()
   }
+}
 
-  #raiseFinalized(head: Height): Height | null {
-    const { finality } = this.#options
+/** Invariant: never falls. A node that is behind says nothing about what is final. */
+class Finalized {
+  readonly #depth: number
+  #height: Height | null = null
+
+  constructor({ finality }: CosmosChainOptions) {
     invariant(
       finality.by === 'depth',
       'the config gives a Cosmos chain its finality by depth: its nodes have no tags',
     )
-    const height = head - finality.depth
-    if (height > (this.#finalized ?? -1)) this.#finalized = height as Height
-    return this.#finalized
+    this.#depth = finality.depth
+  }
+
+  raise(head: Height): Height | null {
+    const height = head - this.#depth
+    if (height > (this.#height ?? -1)) this.#height = height as Height
+    return this.#height
   }
 }
 

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import {
   type ChainKey,
+  type Height,
   HeightPrunedError,
   LockstepError,
   MalformedAnswerError,
@@ -17,6 +18,16 @@ import { RpcErrorAnswer } from './rpc-error-answer.js'
  */
 export const VERIFIED_FOR_MS = 60_000
 
+/**
+ * How long the head may stand still before the other nodes are asked for theirs: some block times, so that a halted
+ * chain costs one request a node now and then. And how often it is compared with theirs while it rises.
+ */
+export const STALLED_AFTER_MS = 15_000
+export const COMPARED_EVERY_MS = 60_000
+
+/** How far a node whose head rises may be behind the best one: nodes of one chain differ by a block or two. */
+const LAG_MAX = 5
+
 interface Candidate {
   readonly endpoint: CometEndpoint
   verified: { readonly by: VerifiedEndpoint; readonly atMs: number } | null
@@ -25,13 +36,16 @@ interface Candidate {
 }
 
 /**
- * The chain's addresses. One is used until it fails, then the next in the order of the file: what belongs together
- * comes from one node, and caches of a node stay warm. A node is asked who it is before its first use, after each
+ * The chain's addresses. One is used until it fails or falls behind, then the next in the order of the file: what
+ * belongs together comes from one node, and caches of a node stay warm. A node is asked who it is before its first use, after each
  * failure, and every `VERIFIED_FOR_MS`.
  */
 export class EndpointPool {
   readonly #candidates: readonly Candidate[]
   #current = 0
+  #head: Height | null = null
+  #headRoseAt = performance.now()
+  #comparedAt = performance.now()
 
   constructor(
     readonly chain: ChainKey,
@@ -77,6 +91,42 @@ export class EndpointPool {
     const wrong = failures.find((failure) => failure instanceof WrongChainError)
     if (wrong) throw wrong
     if (failures.length === this.#candidates.length) throw this.#mostTelling(failures)
+  }
+
+  /**
+   * Tells of the head that the node in use gave. Where it stands still, or from time to time, the others are asked for
+   * theirs, and one that is ahead is used from now on.
+   */
+  async sawHead(head: Height, signal?: AbortSignal): Promise<void> {
+    const now = performance.now()
+    if (this.#head === null || head > this.#head) this.#headRoseAt = now
+    this.#head = head
+    const stalled = now - this.#headRoseAt >= STALLED_AFTER_MS
+    const compareAgainAt = this.#comparedAt + (stalled ? STALLED_AFTER_MS : COMPARED_EVERY_MS)
+    if (this.#candidates.length === 1 || now < compareAgainAt) return
+    this.#comparedAt = now
+    await this.#followHighest(head, stalled ? 0 : LAG_MAX, signal)
+  }
+
+  async #followHighest(head: Height, lagMax: number, signal: AbortSignal | undefined): Promise<void> {
+    allowManyListeners(signal)
+    const heads = await Promise.all(
+      this.#candidates.map(async (candidate, index): Promise<number> => {
+        if (index === this.#current) return head
+        try {
+          return (await this.#verifyNow(candidate, signal)).head ?? 0
+        } catch (error) {
+          this.#noteFailure(candidate, error, signal)
+          return 0
+        }
+      }),
+    )
+    const highest = Math.max(...heads)
+    if (highest <= head + lagMax) return
+    this.#current = heads.indexOf(highest)
+    const { chain } = this
+    const endpoint = this.#candidates[this.#current]?.endpoint.address
+    this.logger.warn({ chain, endpoint, head: highest, behind: head }, 'moved to an endpoint that is ahead')
   }
 
   close(): void {
@@ -132,12 +182,19 @@ export class EndpointPool {
   #mostTelling(failures: readonly LockstepError[]): LockstepError {
     const [first, ...others] = failures
     if (first === undefined) return new RpcUnavailableError(this.chain, '(none)', 'no address is configured')
-    const kinds = [HeightPrunedError, WrongChainError, MalformedAnswerError]
+    const kinds = [WrongChainError, MalformedAnswerError]
+    if (failures.every((failure) => failure instanceof HeightPrunedError)) return deepest(failures)
     if (others.length === 0 || kinds.some((kind) => failures.every((failure) => failure instanceof kind)))
       return first
     const addresses = this.#candidates.map(({ endpoint }) => endpoint.address).join(', ')
     return new RpcUnavailableError(this.chain, addresses, failures.map(reasonOf).join('; '), first)
   }
+}
+
+/** Of the node that keeps most: what it says bounds the gap. */
+function deepest(failures: readonly HeightPrunedError[]): HeightPrunedError {
+  const lowestOf = ({ lowest }: HeightPrunedError) => lowest ?? Number.MAX_SAFE_INTEGER
+  return failures.reduce((best, each) => (lowestOf(each) < lowestOf(best) ? each : best))
 }
 
 /** Each request in flight listens to the signal, and stops: Node would take more than ten of them for a leak. */

@@ -1,50 +1,65 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
-import type { RpcClient } from '@cosmjs/tendermint-rpc'
 import { type ChainKey, describeError, MalformedAnswerError, RpcUnavailableError } from '@lockstep/domain'
 import { redactText, redactUrl } from '@lockstep/telemetry'
+import { RequestSlots } from './request-slots.js'
 import { RpcErrorAnswer } from './rpc-error-answer.js'
 
-type Request = Parameters<RpcClient['execute']>[0]
-type Response = Awaited<ReturnType<RpcClient['execute']>>
+interface Request {
+  readonly jsonrpc: '2.0'
+  readonly id: number
+  readonly method: string
+  readonly params: object
+}
+
+export interface RequestLimits {
+  /** How long one request may take. */
+  readonly timeoutMs: number
+  readonly requestsAtOnce: number
+  /** Null: no limit. */
+  readonly requestsPerSecond: number | null
+  /** A longer answer is not read to its end. */
+  readonly answerBytesMax: number
+}
+
+/** Longer than a node asks for by mistake, shorter than an operator's patience. */
+const REST_MAX_MS = 10 * 60_000
 
 /**
- * cosmjs's `RpcClient` over HTTP. Its own `HttpClient` cannot be aborted, reads no JSON-RPC error out of an answer
- * with status 500 (0.34 nodes and some gateways send these), and quotes addresses with their secrets.
+ * JSON-RPC over HTTP. cosmjs's `HttpClient` cannot be aborted, reads no JSON-RPC error out of an answer with status
+ * 500 (0.34 nodes and some gateways send these), and quotes addresses with their secrets.
  *
  * @throws RpcUnavailableError, MalformedAnswerError, RpcErrorAnswer, or the reason of the aborted signal
  */
-export class FetchRpcClient implements RpcClient {
+export class FetchRpcClient {
   /** For people and logs: without secrets. */
   readonly address: string
   readonly #url: string
   readonly #headers: Record<string, string>
   readonly #inFlight = new Set<AbortController>()
+  readonly #slots: RequestSlots
+  /** By `performance.now()`: until then the node wants to be left alone. */
+  #restUntil = 0
   #closed = false
 
   constructor(
     readonly chain: ChainKey,
     url: string,
-    readonly timeoutMs: number,
+    readonly limits: RequestLimits,
   ) {
+    this.#slots = new RequestSlots(limits.requestsAtOnce, limits.requestsPerSecond)
     this.address = redactUrl(url)
     const { href, authorization } = withoutCredentials(url)
     this.#url = href
     this.#headers = { 'content-type': 'application/json', ...authorization }
   }
 
-  /** cosmjs's clients pass no signal on; it reaches `execute` through the call's async context. */
-  static withSignal<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
-    return signalOfCall.run(signal, call)
-  }
-
-  // A property, since cosmjs types it so; the arrow keeps `this`.
-  readonly execute = async (request: Request): Promise<Response> => {
-    const { status, body } = await this.#post(JSON.stringify(request), signalOfCall.getStore())
+  /** @returns the `result` of the answer */
+  async execute(request: Request, signal?: AbortSignal): Promise<unknown> {
+    const { status, body } = await this.#slots.hold(signal, () => this.#post(JSON.stringify(request), signal))
     return this.#read(request, status, body)
   }
 
   /** Rejects what is in flight and all that comes later. */
-  readonly disconnect = (): void => {
+  disconnect(): void {
     this.#closed = true
     for (const controller of this.#inFlight) controller.abort()
   }
@@ -52,6 +67,8 @@ export class FetchRpcClient implements RpcClient {
   async #post(body: string, signal: AbortSignal | undefined): Promise<{ status: number; body: string }> {
     if (this.#closed) throw this.unavailable('the source was closed')
     signal?.throwIfAborted()
+    const restMs = Math.ceil(this.#restUntil - performance.now())
+    if (restMs > 0) throw this.unavailable(`it asked to be left alone for another ${restMs} ms`)
     // Not AbortSignal.any: on Node 20 it leaks a little for each request under a signal that lives as long as a worker.
     const controller = new AbortController()
     const abort = () => controller.abort()
@@ -59,7 +76,7 @@ export class FetchRpcClient implements RpcClient {
     const timer = setTimeout(() => {
       timedOut = true
       controller.abort()
-    }, this.timeoutMs)
+    }, this.limits.timeoutMs)
     signal?.addEventListener('abort', abort)
     this.#inFlight.add(controller)
     try {
@@ -69,11 +86,13 @@ export class FetchRpcClient implements RpcClient {
         headers: this.#headers,
         signal: controller.signal,
       })
-      return { status: response.status, body: await response.text() }
+      this.#restUntil = Math.max(this.#restUntil, performance.now() + restOf(response))
+      return { status: response.status, body: await this.#readBody(response) }
     } catch (error) {
       signal?.throwIfAborted()
       if (this.#closed) throw this.unavailable('the source was closed')
-      if (timedOut) throw this.unavailable(`no answer within ${this.timeoutMs} ms`)
+      if (timedOut) throw this.unavailable(`no answer within ${this.limits.timeoutMs} ms`)
+      if (error instanceof RpcUnavailableError) throw error
       throw this.unavailable(reasonOf(error), error)
     } finally {
       clearTimeout(timer)
@@ -82,7 +101,20 @@ export class FetchRpcClient implements RpcClient {
     }
   }
 
-  #read(request: Request, status: number, body: string): Response {
+  /** Not `text()`, which would hold whatever comes. */
+  async #readBody(response: Response): Promise<string> {
+    const { answerBytesMax } = this.limits
+    const chunks: Uint8Array[] = []
+    let bytes = 0
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length
+      if (bytes > answerBytesMax) throw this.unavailable(`its answer is longer than ${answerBytesMax} bytes`)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  }
+
+  #read(request: Request, status: number, body: string): unknown {
     const answer = parsedObject(body)
     if (answer !== null && typeof answer.error === 'object' && answer.error !== null)
       throw errorAnswer(answer.error)
@@ -91,7 +123,7 @@ export class FetchRpcClient implements RpcClient {
     if (answer.id !== request.id) throw this.malformed(request.method, 'its id is not that of the request')
     if (answer.result === undefined)
       throw this.malformed(request.method, 'it has neither a result nor an error')
-    return { jsonrpc: '2.0', id: request.id, result: answer.result }
+    return answer.result
   }
 
   unavailable(reason: string, cause?: unknown): RpcUnavailableError {
@@ -103,7 +135,13 @@ export class FetchRpcClient implements RpcClient {
   }
 }
 
-const signalOfCall = new AsyncLocalStorage<AbortSignal | undefined>()
+/** Milliseconds of rest that a refusal asks for (RFC 9110, 10.2.3: seconds, or a date). */
+function restOf({ status, headers }: { readonly status: number; readonly headers: Headers }): number {
+  const given = headers.get('retry-after')
+  if (given === null || (status !== 429 && status !== 503)) return 0
+  const ms = /^\d+$/.test(given) ? Number(given) * 1000 : Date.parse(given) - Date.now()
+  return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), REST_MAX_MS)
+}
 
 /** fetch refuses addresses with a user and password: they become a header. */
 function withoutCredentials(url: string): { href: string; authorization: Record<string, string> } {

@@ -1,1 +1,2 @@
 export { type CosmosSourceDependencies, createCosmosSource } from './cosmos-source.js'
+export { headerHash } from './header-hash.js'

@@ -1,14 +1,20 @@
 import { createHash } from 'node:crypto'
-import type { CosmosContractOptions } from '@lockstep/config'
-import { type Hex, hexOf, type SourceBlock, TX_INDEX_END_BLOCK } from '@lockstep/domain'
-import { type BlockHeader, type BlockResults, parseBlockResults } from './answers.js'
+import {
+  type EventFact,
+  hexOf,
+  type SourceBlock,
+  type TransactionFact,
+  TX_INDEX_END_BLOCK,
+} from '@lockstep/domain'
+import { type BlockHeader, type BlockResults, parseBlock, parseBlockResults } from './answers.js'
 import { selectEvents } from './block-events.js'
 import type { VerifiedEndpoint } from './comet-endpoint.js'
 import { eachLimited } from './each-limited.js'
+import type { EventFilters } from './event-filters.js'
 import { pause } from './pause.js'
 import { readHeaders } from './read-headers.js'
 import { RpcErrorAnswer } from './rpc-error-answer.js'
-import { ShapeError } from './wire.js'
+import { transactionFact } from './transaction-facts.js'
 
 /** Heights in flight at once: hides a round trip of 20 ms (some 250 heights a second); more trips rate limits. */
 const HEIGHTS_AT_ONCE = 16
@@ -18,6 +24,13 @@ const HEIGHTS_AT_ONCE = 16
  * a moment behind: 1.5 s in all, some blocks' worth of patience.
  */
 export const LAG_PAUSES_MS: readonly number[] = [100, 200, 400, 800]
+
+/** What of the blocks is given. */
+export interface BlockWish {
+  readonly filters: EventFilters
+  /** Whether the transactions of events come with them. */
+  readonly transactions: boolean
+}
 
 /**
  * The blocks of these headers (ascending, no holes) with their events.
@@ -31,11 +44,11 @@ export const LAG_PAUSES_MS: readonly number[] = [100, 200, 400, 800]
 export async function readBlocks(
   node: VerifiedEndpoint,
   headers: readonly BlockHeader[],
-  contracts: readonly CosmosContractOptions[],
+  wish: BlockWish,
   signal?: AbortSignal,
 ): Promise<SourceBlock[]> {
   const blocks = await eachLimited(headers, HEIGHTS_AT_ONCE, (header) =>
-    readBlock(node, header, contracts, signal),
+    readBlock(node, header, wish, signal),
   )
   await refuseMovedChain(node, headers, signal)
   return blocks
@@ -44,23 +57,27 @@ export async function readBlocks(
 async function readBlock(
   node: VerifiedEndpoint,
   header: BlockHeader,
-  contracts: readonly CosmosContractOptions[],
+  { filters, transactions }: BlockWish,
   signal: AbortSignal | undefined,
 ): Promise<SourceBlock> {
+  const { ref } = header
   const results = await readResults(node, header, signal)
-  const events = eventsOf(node, results, contracts)
-  // The block itself is asked for only where its transactions' hashes are needed: on most heights nothing matches.
-  const inTxs = (txIndex: number) => txIndex >= 0 && txIndex < TX_INDEX_END_BLOCK
-  if (!events.some(({ txIndex }) => inTxs(txIndex)))
-    return { ref: header.ref, events, children: [], transactions: [] }
-  const hashes = await readTxHashes(node, header, signal)
-  return {
-    ref: header.ref,
-    events: events.map((event) => ({ ...event, txHash: hashes[event.txIndex] ?? event.txHash })),
-    children: [],
-    transactions: [],
-  }
+  const events = selectEvents(results, node.dialect.attributes, filters)
+  // The block itself is asked for only where its transactions are needed: on most heights nothing matches.
+  const txIndices = new Set(events.map(({ txIndex }) => txIndex).filter(isOfTransaction))
+  if (txIndices.size === 0) return { ref, events, children: [], transactions: [] }
+  const txs = await readTxs(node, header, signal)
+  const hashes = txs.map((tx) => hexOf(createHash('sha256').update(tx).digest()))
+  const withHash = (event: EventFact) => ({ ...event, txHash: hashes[event.txIndex] ?? event.txHash })
+  const facts = results.txs.flatMap((result, txIndex): TransactionFact[] => {
+    const [bytes, hash] = [txs[txIndex], hashes[txIndex]]
+    if (!transactions || !txIndices.has(txIndex) || !bytes || !hash) return []
+    return [transactionFact(txIndex, hash, bytes, result)]
+  })
+  return { ref, events: events.map(withHash), children: [], transactions: facts }
 }
+
+const isOfTransaction = (txIndex: number): boolean => txIndex >= 0 && txIndex < TX_INDEX_END_BLOCK
 
 async function readResults(
   { endpoint }: VerifiedEndpoint,
@@ -88,40 +105,28 @@ async function readResults(
   }
 }
 
+/** The worker shows it as what its chain waits for, and asks again; nothing above is stored meanwhile. */
 const lagged = (endpoint: VerifiedEndpoint['endpoint'], height: number, error: unknown) =>
   endpoint.unavailable(
-    `it has block ${height}, but not its results: ${error instanceof RpcErrorAnswer ? error.text : String(error)}`,
+    `degraded at block ${height}: it has the block, but not its results: ` +
+      `${error instanceof RpcErrorAnswer ? error.text : String(error)}`,
   )
 
-function eventsOf(
-  { endpoint, dialect }: VerifiedEndpoint,
-  results: BlockResults,
-  contracts: readonly CosmosContractOptions[],
-) {
-  try {
-    return selectEvents(results, dialect, contracts)
-  } catch (error) {
-    if (error instanceof ShapeError) throw endpoint.malformed('block_results', error.message)
-    throw error
-  }
-}
-
-async function readTxHashes(
-  { endpoint, client }: VerifiedEndpoint,
+/** The bytes of the block's transactions, of the very block that the header is of. */
+async function readTxs(
+  { endpoint }: VerifiedEndpoint,
   { ref, txs }: BlockHeader,
   signal: AbortSignal | undefined,
-): Promise<Hex[]> {
-  const { blockId, block } = await endpoint.askCosmjs('block', signal, () => client.block(ref.height))
-  if (hexOf(blockId.hash) !== ref.hash) {
-    throw endpoint.malformed(
-      'block',
-      `block ${ref.height} is ${hexOf(blockId.hash)}, but its header was ${ref.hash}`,
-    )
+): Promise<readonly Buffer[]> {
+  const params = { height: String(ref.height) }
+  const body = await endpoint.ask('block', params, parseBlock, signal)
+  if (body.hash !== ref.hash) {
+    throw endpoint.malformed('block', `block ${ref.height} is ${body.hash}, but its header was ${ref.hash}`)
   }
-  if (block.txs.length !== txs) {
-    throw endpoint.malformed('block', `it has ${block.txs.length} transactions, but its header counts ${txs}`)
+  if (body.txs.length !== txs) {
+    throw endpoint.malformed('block', `it has ${body.txs.length} transactions, but its header counts ${txs}`)
   }
-  return block.txs.map((tx) => hexOf(createHash('sha256').update(tx).digest()))
+  return body.txs
 }
 
 async function refuseMovedChain(

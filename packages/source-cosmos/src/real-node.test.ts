@@ -14,7 +14,9 @@ import { createCosmosSource } from './cosmos-source.js'
 const binary = findCometBft()
 
 function open(url: string, chainId: string): ChainSource {
-  const contracts = [{ contract: 'app', address: null, events: [{ type: 'app', action: null }] }]
+  const contracts = [
+    { contract: 'app', address: null, events: [{ type: 'app', action: null }], failedTransactions: false },
+  ]
   const options = cosmosChainOptions({ rpc: [url], chainId, blocks: 'events', contracts })
   return createCosmosSource(options, { logger: silentLogger() })
 }

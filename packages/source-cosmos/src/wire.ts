@@ -40,6 +40,27 @@ export function countAt(value: unknown, path: string): number {
   return count
 }
 
+/** A 64-bit integer of either sign, exact. */
+export function integerAt(value: unknown, path: string): bigint {
+  if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) return BigInt(value)
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
+  throw new ShapeError(path, 'an integer', value)
+}
+
+/** Bytes as hex digits; left out: none. */
+export function bytesAt(value: unknown, path: string): Buffer {
+  if (value === null || value === undefined) return Buffer.alloc(0)
+  if (typeof value !== 'string' || !/^(?:[0-9A-Fa-f]{2})*$/.test(value))
+    throw new ShapeError(path, 'hex digits', value)
+  return Buffer.from(value, 'hex')
+}
+
+/** Null for what no encoder writes: another alphabet, a missing end, bits set that stand for nothing (`dGVzdB==`). */
+export function bytesOfBase64(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.toString('base64') === text ? bytes : null
+}
+
 function shown(value: unknown): string {
   if (value === undefined) return 'missing'
   const text = JSON.stringify(value) ?? String(value)

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { formatTime, type TimeUs } from '@lockstep/domain'
+import { headerHash } from '@lockstep/source-cosmos'
 import {
   NO_BLOCK_ID,
   type ServedBlock,
@@ -51,10 +52,11 @@ const CONSENSUS_HASH = digest('consensus parameters')
 
 export function buildBlock(site: Site): ServedBlock {
   const txs = (site.script.txs ?? []).map((tx, index) => tx.bytes ?? uniqueBytes(site, index))
-  const header = buildHeader(site, txs)
   const results = buildResults(site)
-  // Results belong to what is hashed: two blocks that differ in their events alone must not share a hash.
-  const hash = digest(JSON.stringify([header, site.branch, results]))
+  const header = buildHeader(site, txs, results)
+  const hash = headerHash({ ...header }, 'header')
+    .slice(2)
+    .toUpperCase()
   const { parent } = site
   return {
     block: {
@@ -70,7 +72,8 @@ export function buildBlock(site: Site): ServedBlock {
   }
 }
 
-function buildHeader({ chainId, height, parent, script }: Site, txs: readonly Uint8Array[]): WireHeader {
+function buildHeader(site: Site, txs: readonly Uint8Array[], results: ServedBlock['results']): WireHeader {
+  const { chainId, branch, height, parent, script } = site
   return {
     version: { block: '11', app: '1' },
     chain_id: chainId,
@@ -82,7 +85,9 @@ function buildHeader({ chainId, height, parent, script }: Site, txs: readonly Ui
     validators_hash: VALIDATORS_HASH,
     next_validators_hash: VALIDATORS_HASH,
     consensus_hash: CONSENSUS_HASH,
-    app_hash: digest(`state ${height}`),
+    // Of this block's own results, where a real one is of those before: two blocks that differ in their events or
+    // their branch alone must not share a hash.
+    app_hash: digest(JSON.stringify([height, branch, results])),
     last_results_hash: EMPTY_HASH,
     evidence_hash: EMPTY_HASH,
     proposer_address: VALIDATOR_ADDRESS,

@@ -19,7 +19,7 @@ export function cosmosChainOptions({
     blocks: 'all',
     transactions: false,
     filterDigest: 'test',
-    contracts: [{ contract: 'all', address: null, events: null }],
+    contracts: [{ contract: 'all', address: null, events: null, failedTransactions: false }],
     rpc: endpointOptions(rpc),
     ...given,
   }
