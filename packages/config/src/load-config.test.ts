@@ -129,7 +129,6 @@ describe('chain', () => {
       endHeight: null,
       finality: { by: 'tag', tag: 'finalized' },
       rollbackDepthMax: 256,
-      transactions: false,
       pollMs: 2_000,
       blocks: 'events',
       transactions: false,
