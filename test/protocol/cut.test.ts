@@ -3,7 +3,7 @@
  * Method: chains stored from a simulated node over HTTP, with equal, falling and uneven times; the node is taken away,
  * pruned, behind, slow or on another branch. Then random chains and random stored subsets against a linear scan.
  */
-import { type ChainSource, height } from '@lockstep/domain'
+import { bisectionSteps, type ChainSource, height } from '@lockstep/domain'
 import { type Cut, findCut, requestRewind, takePart } from '@lockstep/rewind'
 import {
   type ChainWriter,
@@ -15,7 +15,7 @@ import {
   writeBatch,
 } from '@lockstep/store'
 import { silentLogger } from '@lockstep/telemetry'
-import { evmChainOptions, SimulatedEvmNode } from '@lockstep/testkit'
+import { EvmNode, evmChainOptions, SimulatedEvmNode } from '@lockstep/testkit'
 import { createSource } from '@lockstep/worker'
 import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
@@ -206,6 +206,64 @@ test('a node on another branch: what is removed is the same, and the stored bloc
   expect(cut.height).toBeGreaterThanOrEqual(10)
   expect(cut.height).toBeLessThan(100)
   expect(await chain.stored()).toEqual([0, 10])
+})
+
+/** Whether a node shows the branch it forked to, or still the stored one, at the nth header that it is asked for. */
+type ShowsFork = (height: number, nth: number, sawHigh: boolean) => boolean
+const switches: readonly [string, number, ShowsFork][] = [
+  ['showed a fork until the stored block was read', 425, (h, _, sawHigh) => h !== 100 && !sawHigh],
+  ['showed a fork until the stored block just above the cut was read', 995, (h) => h !== 100],
+  ['showed a fork when the block above the cut was read', 425, (h) => h === 43],
+  ['stands for nodes with and without a fork, in turn', 425, (_, nth) => nth % 2 === 1],
+]
+test.each(switches)(
+  'a node that %s: no block of the fork becomes the checkpoint',
+  async (_, seconds, showsFork) => {
+    const chain = await start(TENS, { stored: [0, 10, 100] })
+    const before = new EvmNode(chain.node.chain.snapshot())
+    const options = evmChainOptions({ rpc: [await before.start()], startHeight: height(0) })
+    const old = createSource(options, silentLogger())
+    try {
+      chain.node.fork(
+        95,
+        Array.from({ length: 95 }, (_, index) => ({ time: ORIGIN + 60 + index * 10 })),
+      )
+      const asked: number[] = []
+      const source: ChainSource = {
+        ...old,
+        header: (h, signal) => {
+          const forked = showsFork(h, asked.length, asked.includes(100))
+          asked.push(h)
+          return (forked ? chain.source : old).header(h, signal)
+        },
+      }
+      await requestRewind(chain.db, requestOf(at(seconds)))
+      const row = await ownRow(chain.db, ALPHA)
+      const cut = await findCut(chain.db, row, { source, timeoutMs: 10_000 })
+      expect(cut).toMatchObject({
+        by: 'stored',
+        checkpoint: { height: 10 },
+        note: 'the node changed branches while it was asked',
+        reads: asked.length,
+      })
+      expect(asked.length).toBeLessThanOrEqual(2 * bisectionSteps(90) + 1)
+    } finally {
+      await old.close()
+      await before.stop()
+    }
+  },
+)
+
+test('a cut just below the stored block that goes is proved by that one, and one that is stored needs no proof', async () => {
+  const chain = await start(TENS, { stored: [0, 10, 100] })
+  await requestRewind(chain.db, requestOf(at(995)))
+  const row = await ownRow(chain.db, ALPHA)
+  const options = { source: chain.source, timeoutMs: 10_000 }
+  const just = await findCut(chain.db, row, options)
+  expect(just).toMatchObject({ by: 'search', checkpoint: { height: 99 }, reads: 2 }) // 99, and 100 for its parent
+  chain.node.fork(95)
+  const stored = await findCut(chain.db, { ...row, timestamp: at(105) }, options)
+  expect(stored).toMatchObject({ by: 'search', checkpoint: { height: 10 }, note: null })
 })
 
 test('a rewind that is called off while the node is asked does not wait for it', async () => {

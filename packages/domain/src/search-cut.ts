@@ -8,7 +8,7 @@ import type { Height, TimeUs } from './scalars.js'
  * A bisection of a million blocks costs 20 headers, each a round trip to a node, while everybody waits. Block times
  * are nearly even, so interpolation hits within a few; but on uneven ones (a halted chain, a genesis with time 0) it
  * can creep along one side for ever. So interpolation is used as long as a bisection of what is left would still fit
- * into the budget of 2 * ceil(log2 n) headers, and bisection from there on: the budget holds whatever the times are.
+ * into the budget of 2 * ceil(log2 n) - 1 headers, and bisection from there on: the budget holds whatever the times are.
  */
 
 export interface CutBracket {
@@ -22,8 +22,16 @@ export interface CutBracket {
 }
 
 export type CutSearch =
-  /** `block` null: the cut lies before the chain's first block. */
-  | { readonly found: true; readonly block: BlockRef | null; readonly reads: number }
+  /**
+   * `block` null: the cut lies before the chain's first block. `above`: the block just above the cut as the node gave
+   * it; null where that is the bracket's upper end.
+   */
+  | {
+      readonly found: true
+      readonly block: BlockRef | null
+      readonly above: BlockRef | null
+      readonly reads: number
+    }
   /** The node has no block at a height inside the bracket: it cannot tell. */
   | { readonly found: false; readonly missing: Height; readonly reads: number }
 
@@ -38,35 +46,51 @@ export async function searchCut(
   readHeader: (height: Height) => Promise<BlockRef | null>,
 ): Promise<CutSearch> {
   let { low, lowHeight, highHeight, highTime } = bracket
-  const budget = 2 * bisectionSteps(highHeight - lowHeight)
+  let above: BlockRef | null = null
+  const budget = 2 * bisectionSteps(highHeight - lowHeight) - 1
   let reads = 0
   while (highHeight - lowHeight > 1) {
     // Invariant: time(low) <= T < time(high).
     const spare = budget - reads - 1 - bisectionSteps(highHeight - lowHeight)
+    const opening = low === null && reads === 0 && spare >= 0
     const probe =
-      spare >= 0 && low !== null
-        ? interpolate(target, low, highHeight, highTime)
-        : lowHeight + Math.floor((highHeight - lowHeight) / 2)
+      spare < 0 || (low === null && !opening)
+        ? lowHeight + Math.floor((highHeight - lowHeight) / 2)
+        : guess(target, low, lowHeight, highHeight, highTime)
     const header = await readHeader(probe as Height)
     reads += 1
+    // Without a block below, the first one tells at once whether T lies before all, and gives a side to interpolate
+    // from. A node that has pruned it may still have those near the cut.
+    if (header === null && opening) continue
     if (header === null) return { found: false, missing: probe as Height, reads }
     if (header.time <= target) {
       low = header
       lowHeight = probe
     } else {
+      above = header
       highHeight = probe
       highTime = header.time
     }
   }
-  return { found: true, block: low, reads }
+  return { found: true, block: low, above, reads }
 }
 
 /** Headers that a plain bisection of `n` heights reads at most. */
 export const bisectionSteps = (n: number): number => (n <= 1 ? 0 : Math.ceil(Math.log2(n)))
 
-/** Where T would lie if the times between `low` and `high` rose evenly; always strictly between the two. */
-function interpolate(target: TimeUs, low: BlockRef, highHeight: number, highTime: TimeUs): number {
+/**
+ * Where T would lie if the times between `low` and `high` rose evenly; always strictly between the two. Without a block
+ * below, the first height.
+ */
+function guess(
+  target: TimeUs,
+  low: BlockRef | null,
+  lowHeight: number,
+  highHeight: number,
+  highTime: TimeUs,
+): number {
+  if (low === null) return lowHeight + 1
   const part = Number(target - low.time) / Number(highTime - low.time)
-  const guess = low.height + Math.floor(part * (highHeight - low.height))
-  return Math.min(Math.max(guess, low.height + 1), highHeight - 1)
+  const at = lowHeight + Math.floor(part * (highHeight - lowHeight))
+  return Math.min(Math.max(at, lowHeight + 1), highHeight - 1)
 }

@@ -108,19 +108,46 @@ async function searchWithin(target: TimeUs, bracket: Bracket, options: CutOption
   if (source === null) return { found: false, reads: 0, note: 'no node was asked' }
   const limit = AbortSignal.timeout(options.timeoutMs)
   const signal = options.signal ? AbortSignal.any([limit, options.signal]) : limit
+  let reads = 0
+  const readHeader = (height: Height): Promise<BlockRef | null> => {
+    reads += 1
+    return source.header(height, signal)
+  }
   try {
-    const search = await searchCut(target, bracket, (height) => source.header(height, signal))
-    if (!search.found)
-      return { found: false, reads: search.reads, note: `the node has no block ${search.missing}` }
-    // Heights between the stored blocks were found empty on the stored branch alone. On another one they may hold
-    // events, which would be missed for ever if its block became the checkpoint.
-    const high = await source.header(bracket.highHeight as Height, signal)
-    const reads = search.reads + 1
-    if (high !== null && high.hash === bracket.highHash) return { ...search, reads }
-    return { found: false, reads, note: `the node has another block ${bracket.highHeight} than is stored` }
+    const search = await searchCut(target, bracket, readHeader)
+    if (!search.found) return { found: false, reads, note: `the node has no block ${search.missing}` }
+    const { block, above } = search
+    const doubt =
+      block === null || block.height === bracket.lowHeight // nothing of the node's: needs no proof
+        ? null
+        : await doubtBranch(block, above, bracket, readHeader)
+    return doubt === null ? { found: true, block, reads } : { found: false, reads, note: doubt }
   } catch (error) {
     options.signal?.throwIfAborted()
     const note = limit.aborted ? `the node took longer than ${options.timeoutMs} ms` : describeError(error)
-    return { found: false, reads: 0, note }
+    return { found: false, reads, note }
   }
+}
+
+/**
+ * Why the cut may lie on another branch than what is stored; null: it is on the same. Heights between the stored blocks
+ * were found empty on the stored branch alone. On another one they may hold events, which would be missed for ever if
+ * its block became the checkpoint. A node may also change branches and back while it is asked, or stand for several
+ * (behind one address): so the cut is looked at before *and after* the stored block above it was.
+ */
+async function doubtBranch(
+  cut: BlockRef,
+  above: BlockRef | null,
+  bracket: Bracket,
+  readHeader: (height: Height) => Promise<BlockRef | null>,
+): Promise<string | null> {
+  const switched = 'the node changed branches while it was asked'
+  if (above !== null && above.parentHash !== null && above.parentHash !== cut.hash) return switched
+  const high = await readHeader(bracket.highHeight as Height)
+  if (high === null || high.hash !== bracket.highHash)
+    return `the node has another block ${bracket.highHeight} than is stored`
+  if (cut.height === bracket.highHeight - 1 && high.parentHash !== null)
+    return high.parentHash === cut.hash ? null : switched
+  const again = await readHeader(cut.height)
+  return again !== null && again.hash === cut.hash ? null : switched
 }
