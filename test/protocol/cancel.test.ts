@@ -2,7 +2,7 @@
  * Goal: a rewind is cancelled wholly or not at all, whatever a chain is doing at that moment; pauses come and go only
  * with who set them. Method: chains held inside their transaction by step hooks while the cancel runs into them.
  */
-import type { ChainKey } from '@lockstep/domain'
+import type { ChainKey, TimeUs } from '@lockstep/domain'
 import { cancelRewind, requestRewind } from '@lockstep/rewind'
 import { type ChainWriter, type Database, putPause, readRewind } from '@lockstep/store'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -73,6 +73,21 @@ test('a chain that is done without having moved does not stand in the way', asyn
   await cancelRewind(operator)
   expect(await globalKeys(deployment)).toEqual(['epoch'])
   await expect(cancelRewind(operator)).rejects.toThrow('No rewind is running.')
+})
+
+test.each([
+  ['before it takes part again', false],
+  ['when the deepening has taken nothing more from it', true],
+])('a chain that went back before a deepening stands in the way of a cancel %s', async (_, again) => {
+  await requestRewind(operator, requestOf((at(5) + 2n) as TimeUs))
+  const { writer } = await rewindChain(worker, writerOf(ALPHA))
+  const { rewindId, outcome } = await requestRewind(operator, requestOf((at(5) + 1n) as TimeUs)) // no block lies between
+  expect(outcome).toBe('deepened')
+  if (again) await rewindChain(worker, writer)
+  const left = await facts()
+  await expect(cancelRewind(operator)).rejects.toThrow('cannot be cancelled: a chain has gone back already')
+  expect(await facts()).toEqual(left)
+  expect((await operator.transaction((tx) => readRewind(tx, rewindId)))?.cancelledAt).toBeNull()
 })
 
 test('a cancel takes the pause of its own rewind with it, and leaves one that was there', async () => {

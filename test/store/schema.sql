@@ -54,6 +54,7 @@ table chain_status (
   blocks_per_second double precision
   events_per_second double precision
   updated_at timestamp with time zone not null
+  backfill_blocks_per_second double precision
   constraint chain_status_chain_fkey FOREIGN KEY (chain) REFERENCES chain(chain)
   constraint chain_status_pkey PRIMARY KEY (chain)
 )

@@ -3,6 +3,7 @@ import type { ChainKey, ChainSource, Height, TimeUs } from '@lockstep/domain'
 import { type Cut, findCut } from '@lockstep/rewind'
 import {
   type ChainRewind,
+  type ChainStatus,
   type Checkpoint,
   chainChanged,
   chainChangedError,
@@ -17,6 +18,7 @@ import {
   readRewindState,
   readStatus,
 } from '@lockstep/store'
+import { estimateIndexingAgain, estimateRefetch, estimateRemoval, type Refetch } from './estimate-duration.js'
 import { findBlockers, type PlanBlocker } from './find-blockers.js'
 
 /** What a rewind would do to one chain. */
@@ -31,6 +33,8 @@ export interface ChainPlan {
   readonly events: number
   /** Null: nobody works for it; the rewind is carried out by the coordinator or by the command. */
   readonly worker: string | null
+  /** Null: nothing goes, so nothing is indexed again. */
+  readonly refetch: Refetch | null
   readonly blockers: readonly PlanBlocker[]
 }
 
@@ -39,6 +43,8 @@ export interface RewindPlan {
   readonly chains: readonly ChainPlan[]
   /** How long the removal takes at the rates of earlier rewinds, all chains at once; null: none was measured yet. */
   readonly removalSeconds: number | null
+  /** How long indexing again up to the heads takes at the rates of the last backfills; null: a chain was not measured. */
+  readonly indexingSeconds: number | null
 }
 
 export interface PlanOptions {
@@ -50,32 +56,31 @@ export interface PlanOptions {
 
 /** Looks, and changes nothing. */
 export async function planRewind(db: Database, timestamp: TimeUs, options: PlanOptions): Promise<RewindPlan> {
-  const { registered, status } = await db.transaction(async (tx) => ({
+  const { registered, status, removalRate } = await db.transaction(async (tx) => ({
     registered: await readChains(tx),
-    status: await readStatus(tx),
+    status: new Map((await readStatus(tx)).map((each) => [each.chain, each])),
+    removalRate: await readRemovalRate(tx),
   }))
-  const workers = new Map(status.map((each) => [each.chain, each.worker]))
   const chains = await Promise.all(
-    registered.map((each) => planChain(db, each, timestamp, workers.get(each.chain) ?? null, options)),
+    registered.map((each) => planChain(db, each, timestamp, status.get(each.chain) ?? null, options)),
   )
-  return { timestamp, chains, removalSeconds: await estimateRemoval(db, chains) }
-}
-
-/** Chains go back at the same time, so the one with the most rows decides. */
-async function estimateRemoval(db: Database, chains: readonly ChainPlan[]): Promise<number | null> {
-  const most = Math.max(0, ...chains.map(({ blocks, events }) => blocks + events))
-  const rate = await db.transaction(readRemovalRate)
-  return rate === null ? null : most / rate
+  return {
+    timestamp,
+    chains,
+    removalSeconds: estimateRemoval(chains, removalRate),
+    indexingSeconds: estimateIndexingAgain(chains.flatMap(({ refetch }) => refetch ?? [])),
+  }
 }
 
 async function planChain(
   db: Database,
   registered: RegisteredChain,
   timestamp: TimeUs,
-  worker: string | null,
+  status: ChainStatus | null,
   options: PlanOptions,
 ): Promise<ChainPlan> {
   const { chain } = registered
+  const worker = status?.worker ?? null
   const { from, checkpoint, counts } = await db.transaction(async (tx) => {
     const from = (await readFrom(tx, chain, timestamp))?.height ?? null
     return {
@@ -98,7 +103,9 @@ async function planChain(
       stopsAgain: whyStopsAgain(registered, options),
     }),
   ])
-  return { chain, checkpoint, from, cut, ...counts, worker, blockers }
+  const refetch =
+    from === null || status === null ? null : estimateRefetch(status, cut.checkpoint?.height ?? null)
+  return { chain, checkpoint, from, cut, ...counts, worker, refetch, blockers }
 }
 
 /** A chain that was indexed with other settings than the config has is stopped, and a rewind does not mend that. */

@@ -102,7 +102,11 @@ export async function cancelRewindRecord(tx: Tx, id: string): Promise<void> {
   await tx.query('update rewind set cancelled_at = clock_timestamp() where id = $1', [id])
 }
 
-/** Whether a chain has moved its checkpoint or removed anything in this rewind. */
+/**
+ * Whether a chain has moved its checkpoint or removed anything in this rewind. A deepening keeps a chain's first
+ * `checkpoint_before` and its latest cut. The two tell of every move between them: within one rewind a checkpoint only
+ * falls, since a cut lies below `from`, and `from` is at most the checkpoint.
+ */
 export async function anyChainMoved(tx: Tx, id: string): Promise<boolean> {
   const { rows } = await tx.query<{ moved: boolean }>(
     `select exists (select from rewind_chain where rewind_id = $1

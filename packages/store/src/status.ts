@@ -23,6 +23,8 @@ export interface WorkerReport {
   readonly endHeight: Height | null
   readonly blocksPerSecond: number | null
   readonly eventsPerSecond: number | null
+  /** Blocks per second while there were ranges to fetch; null: not measured by this worker, the last one's stays. */
+  readonly backfillBlocksPerSecond: number | null
 }
 
 /** One chain as `lockstep status` shows it: all of it from the database. */
@@ -48,20 +50,23 @@ export async function writeReport(db: Database, report: WorkerReport): Promise<v
       report.endHeight,
       report.blocksPerSecond,
       report.eventsPerSecond,
+      report.backfillBlocksPerSecond,
     ]),
   )
 }
 
 const WRITE_REPORT = `
   insert into chain_status (chain, phase, reason, head_height, head_time, finalized_height, end_height,
-    blocks_per_second, events_per_second, updated_at)
-  values ($1, $2, $3, $4, $5::timestamptz, $6, $7, $8, $9, clock_timestamp())
+    blocks_per_second, events_per_second, backfill_blocks_per_second, updated_at)
+  values ($1, $2, $3, $4, $5::timestamptz, $6, $7, $8, $9, $10, clock_timestamp())
   on conflict (chain) do update set phase = excluded.phase, reason = excluded.reason,
     head_height = coalesce(excluded.head_height, chain_status.head_height),
     head_time = coalesce(excluded.head_time, chain_status.head_time),
     finalized_height = coalesce(excluded.finalized_height, chain_status.finalized_height),
     end_height = excluded.end_height, blocks_per_second = excluded.blocks_per_second,
-    events_per_second = excluded.events_per_second, updated_at = excluded.updated_at`
+    events_per_second = excluded.events_per_second,
+    backfill_blocks_per_second = coalesce(excluded.backfill_blocks_per_second, chain_status.backfill_blocks_per_second),
+    updated_at = excluded.updated_at`
 
 export async function readStatus(tx: Tx): Promise<ChainStatus[]> {
   const { rows } = await tx.query<StatusRow>(READ_STATUS)
@@ -75,6 +80,7 @@ export async function readStatus(tx: Tx): Promise<ChainStatus[]> {
     endHeight: row.end_height,
     blocksPerSecond: row.blocks_per_second,
     eventsPerSecond: row.events_per_second,
+    backfillBlocksPerSecond: row.backfill_blocks_per_second,
     checkpointHeight: row.height,
     checkpointTime: row.block_time,
     startHeight: row.start_height,
@@ -85,7 +91,7 @@ export async function readStatus(tx: Tx): Promise<ChainStatus[]> {
 
 const READ_STATUS = `
   select c.chain, c.start_height, p.height, p.block_time, s.phase, s.reason, s.head_height, s.head_time,
-    s.finalized_height, s.end_height, s.blocks_per_second, s.events_per_second,
+    s.finalized_height, s.end_height, s.blocks_per_second, s.events_per_second, s.backfill_blocks_per_second,
     extract(epoch from clock_timestamp() - s.updated_at)::float8 as age,
     case when l.expires_at > clock_timestamp() then l.holder end as holder
   from chain c join checkpoint p using (chain)
@@ -106,6 +112,7 @@ interface StatusRow {
   end_height: Height | null
   blocks_per_second: number | null
   events_per_second: number | null
+  backfill_blocks_per_second: number | null
   age: number | null
   holder: string | null
 }

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import {
   type ChainTip,
   describeError,
@@ -7,6 +8,7 @@ import {
   timeFromMs,
 } from '@lockstep/domain'
 import { type Checkpoint, type Phase, writeReport } from '@lockstep/store'
+import { BackfillRate } from './backfill-rate.js'
 import type { WorkerOptions } from './worker-options.js'
 
 /** How often the database hears of a worker. */
@@ -24,6 +26,8 @@ export class Progress {
   #blocks = 0
   #events = 0
   #samples: { at: number; blocks: number; events: number }[] = []
+  readonly #backfill = new BackfillRate()
+  #enteredAt = performance.now()
   #reporting: Promise<void> = Promise.resolve()
   readonly #timers: NodeJS.Timeout[]
 
@@ -44,6 +48,7 @@ export class Progress {
 
   enter(phase: Phase, reason: string | null = null): void {
     const changed = phase !== this.#phase
+    this.#enteredAt = performance.now()
     this.#phase = phase
     this.#reason = reason
     if (!changed) return
@@ -74,8 +79,10 @@ export class Progress {
     this.#checkpoint = checkpoint
   }
 
+  /** What was stored since `enter`. */
   stored({ blocks, events }: { readonly blocks: number; readonly events: number }): void {
     this.#saidWaiting = false
+    if (this.#phase === 'backfill') this.#backfill.add(blocks, (performance.now() - this.#enteredAt) / 1000)
     this.#blocks += blocks
     this.#events += events
   }
@@ -149,6 +156,7 @@ export class Progress {
           finalizedHeight: this.#tip?.finalized ?? null,
           endHeight: options.endHeight,
           ...this.#rates(),
+          backfillBlocksPerSecond: this.#backfill.perSecond,
         }),
       )
       .catch((error: unknown) =>

@@ -1,12 +1,15 @@
 import type { RewindPlan, RewindProgress } from '@lockstep/coordinator'
 import { createLogUpdate } from 'log-update'
-import { formatChainDone } from './rewind.js'
+import { formatChainDone, formatEstimate } from './rewind.js'
 
 const BAR = 20
 
 /**
- * A rewind as it goes on. At a terminal a bar per chain, drawn anew; elsewhere a line when a chain is back. A removal is
- * one transaction, so a chain's bar knows three states only: waits, removes, is back.
+ * A rewind as it goes on. At a terminal a bar per chain, drawn anew; elsewhere a line when a chain is back.
+ *
+ * A removal is a few statements in one transaction, and nothing outside sees how far it is. To publish that it would have
+ * to go in slices, with reports over another connection: slower, for a look. So a chain's bar is empty or full, and what
+ * grows is the time, beside what earlier rewinds took for as many rows.
  */
 export class FollowView {
   readonly #told = new Map<string, string>()
@@ -31,9 +34,15 @@ export class FollowView {
 
   #bars(progress: RewindProgress): string {
     const back = new Map(progress.done.map((record) => [record.chain, record]))
+    const seconds = Math.round((Date.now() - this.#startedAt) / 1000)
+    const { removalSeconds } = this.plan
+    const expected = removalSeconds === null ? '' : `; ${formatEstimate(removalSeconds)} was expected`
     const waiting = progress.waitingFor.map(({ chain, why }) => {
-      const rows = this.plan.chains.find((each) => each.chain === chain)?.events ?? 0
-      return `  ${'░'.repeat(BAR)}  ${chain}: ${why}; ${rows} events go (${Math.round((Date.now() - this.#startedAt) / 1000)} s)`
+      const { blocks, events } = this.plan.chains.find((each) => each.chain === chain) ?? {
+        blocks: 0,
+        events: 0,
+      }
+      return `  ${'░'.repeat(BAR)}  ${chain}: ${why}; ${blocks} blocks and ${events} events go (${seconds} s${expected})`
     })
     return [
       ...[...back.values()].map((record) => `  ${'█'.repeat(BAR)}${formatChainDone(record)}`),

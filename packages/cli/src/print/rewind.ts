@@ -19,17 +19,44 @@ export function formatPlan(plan: RewindPlan): string {
     '',
     formatTable(header, rows, new Set([3, 4])),
     '',
-    estimate(plan),
+    ...estimate(plan),
     ...blockers.map(({ chain, name, because }) => `Blocker ${name}: ${chain}: ${because}`),
   ].join('\n')
 }
 
-function estimate({ removalSeconds, chains }: RewindPlan): string {
-  if (chains.every(({ from }) => from === null)) return 'Nothing is stored after that moment: nothing goes.'
-  if (removalSeconds === null)
-    return 'How long removing takes is not known yet: nothing of size was removed before.'
-  return `Removing takes ${removalSeconds < 1 ? 'less than 1s' : `about ${formatSeconds(removalSeconds)}`}, by the rates of earlier rewinds.`
+function estimate({ removalSeconds, chains }: RewindPlan): string[] {
+  if (chains.every(({ from }) => from === null)) return ['Nothing is stored after that moment: nothing goes.']
+  const removal =
+    removalSeconds === null
+      ? 'How long removing takes is not known yet: nothing of size was removed before.'
+      : `Removing takes ${formatEstimate(removalSeconds)}, by the rates of earlier rewinds.`
+  return [removal, ...estimateIndexing(chains)]
 }
+
+function estimateIndexing(chains: readonly ChainPlan[]): string[] {
+  const again = chains.flatMap(({ chain, refetch }) => (refetch ? [{ chain, ...refetch }] : []))
+  const known = again
+    .filter(({ seconds }) => seconds !== null)
+    .map(({ chain, blocks, seconds }) => `${chain} ${formatEstimate(seconds ?? 0)} for ${blocks} blocks`)
+  const unknown = again
+    .filter(({ seconds }) => seconds === null)
+    .map(({ chain, blocks }) => `${chain} (${blocks} blocks)`)
+  const lines = [
+    [
+      known,
+      `Indexing again up to the head takes, by the rate of each chain's last backfill: ${known.join(', ')}.`,
+    ],
+    [
+      unknown,
+      `How long indexing again takes is not known for ${unknown.join(', ')}: no backfill was measured.`,
+    ],
+  ] as const
+  return lines.filter(([some]) => some.length > 0).map(([, line]) => line)
+}
+
+/** Of an estimate no more is told than it is worth. */
+export const formatEstimate = (seconds: number): string =>
+  seconds < 1 ? 'less than 1s' : `about ${formatSeconds(seconds)}`
 
 /** `19000123 0x3fa9…  2026-03-01T12:00:11Z` */
 function describeBlock(block: Checkpoint | null): string {
@@ -59,7 +86,8 @@ function describeCut(plan: ChainPlan): string {
 export const planJson = (plan: RewindPlan): unknown => ({
   timestamp: formatTime(plan.timestamp),
   removalSeconds: plan.removalSeconds,
-  chains: plan.chains.map(({ chain, checkpoint, from, cut, blocks, events, worker, blockers }) => ({
+  indexingSeconds: plan.indexingSeconds,
+  chains: plan.chains.map(({ chain, checkpoint, from, cut, blocks, events, worker, refetch, blockers }) => ({
     chain,
     checkpoint: checkpointJson(checkpoint),
     from,
@@ -69,6 +97,7 @@ export const planJson = (plan: RewindPlan): unknown => ({
     blocks,
     events,
     worker,
+    refetch,
     blockers,
   })),
 })
