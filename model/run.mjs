@@ -1,7 +1,8 @@
-// Searches the model of the rewind protocol (rewind.pml) with spin: the protocol must keep its promises in every
-// order of steps, and each protocol that leaves one thing out must be caught, for the reason that is written here.
+// Searches the models of the rewind protocol (rewind.pml; forks.pml with forks and pauses around it) with spin: the
+// protocol must keep its promises in every order of steps, and each protocol that leaves one thing out must be caught,
+// for the reason that is written here.
 //
-//   node model/run.mjs            everything: about two minutes, below 1 GiB
+//   node model/run.mjs            everything: about three minutes, below 1 GiB
 //   node model/run.mjs --quick    a small part
 //   node model/run.mjs NO_TOKEN   one broken protocol, and the steps that break it
 //
@@ -10,11 +11,11 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
 
-const MODEL = fileURLToPath(new URL('rewind.pml', import.meta.url))
+const modelOf = ({ model = 'rewind.pml' }) => fileURLToPath(new URL(model, import.meta.url))
 const COMPILER = 'cc'
 
 /** What an error of spin says about the protocol, by the assertion that failed. */
@@ -22,6 +23,10 @@ const REASONS = [
   ['invalid end state', 'somebody waits for ever'],
   ['acceptance cycle', 'never released'],
   ['!lockId && !lockLock', 'never released'],
+  ['!pause&&!held', 'written under a pause'],
+  ['pause==pauseBefore', 'a pause went, or stayed, with the wrong rewind'],
+  ['!wished', 'a fork was not taken back'],
+  ['CUTown.from', 'a chain went on instead of back'],
   ['!lockId', 'written during the rewind'],
   ['token==lastToken', "a sleeper's change passed"],
   ['lockId==own.id', "another rewind's row was deleted"],
@@ -30,6 +35,11 @@ const REASONS = [
   ['lockId ?', 'not one picture'],
 ]
 
+/** Of forks.pml: with two chains always. */
+const around = (onFork, commands, forks, lapses) => ({
+  model: 'forks.pml',
+  sizes: { REWINDS: onFork === 'rewind' ? 1 : 0, COMMANDS: commands, FORKS: forks, LAPSES: lapses },
+})
 const sizes = (chains, commands, blows) => ({ CHAINS: chains, COMMANDS: commands, BLOWS: blows })
 
 /** Chosen so that together every step of the model is taken. A blow that hits nothing changes nothing: so "at most". */
@@ -41,6 +51,12 @@ const CHECKS = [
   { name: 'one command, two blows', sizes: sizes(2, 1, 2) },
   { name: 'always released (LTL)', sizes: sizes(2, 2, 0), liveness: true },
   { name: 'the same, one blow', sizes: sizes(2, 1, 1), liveness: true },
+  { name: 'fork, rolled back', ...around('rollback', 2, 1, 0) },
+  { name: 'fork, rewinds all', ...around('rewind', 2, 1, 0) },
+  { name: 'forks, rolled back', ...around('rollback', 1, 2, 1) },
+  { name: 'forks, rewind all', ...around('rewind', 1, 2, 0), quick: true },
+  { name: 'fork, sleeping worker', ...around('rewind', 1, 1, 1) },
+  { name: 'fork, released (LTL)', ...around('rewind', 1, 1, 0), liveness: true },
 ]
 
 const BROKEN = [
@@ -53,6 +69,27 @@ const BROKEN = [
   { name: 'DEEPEN_LEAVES_DONE', sizes: sizes(2, 2, 0), breaks: 'not one picture' },
   { name: 'DECIDE_BEFORE_LOCK', sizes: sizes(2, 2, 0), breaks: 'decided on a rewind that was gone' },
   { name: 'NO_TOKEN', sizes: sizes(2, 1, 1), breaks: "a sleeper's change passed" },
+  {
+    name: 'ROLLBACK_UNDER_REWIND',
+    ...around('rollback', 1, 1, 0),
+    breaks: 'written during the rewind',
+    quick: true,
+  },
+  { name: 'WRITE_UNDER_PAUSE', ...around('rollback', 1, 1, 0), breaks: 'written under a pause' },
+  { name: 'HOLD_LATER', ...around('rollback', 1, 1, 0), breaks: 'written under a pause', quick: true },
+  {
+    name: 'HOLD_TAKES_PAUSE',
+    ...around('rollback', 3, 0, 0),
+    breaks: 'a pause went, or stayed, with the wrong rewind',
+  },
+  {
+    name: 'CANCEL_LEAVES_PAUSE',
+    ...around('rollback', 2, 0, 0),
+    breaks: 'a pause went, or stayed, with the wrong rewind',
+  },
+  { name: 'JOIN_WITHOUT_HEIGHT', ...around('rewind', 1, 1, 0), breaks: 'a fork was not taken back' },
+  { name: 'BY_TIME_ALONE', ...around('rewind', 0, 1, 0), breaks: 'a fork was not taken back' },
+  { name: 'NO_PROOF', ...around('rewind', 1, 1, 1), breaks: 'not one picture' },
 ]
 
 process.exitCode = main(process.argv.slice(2))
@@ -73,7 +110,9 @@ function main(args) {
   }
   const quick = args.includes('--quick')
   const results = [...CHECKS, ...BROKEN].filter((each) => each.quick || !quick).map((each) => run(each, {}))
-  const idle = quick ? [] : neverTaken(results.filter((each) => each.unreached !== null))
+  const searched = results.filter((each) => each.unreached !== null)
+  const models = quick ? [] : [...new Set(searched.map((each) => each.model))]
+  const idle = models.flatMap((model) => neverTaken(searched.filter((each) => each.model === model)))
   for (const step of idle) console.log(`no check ever takes this step: ${step}`)
   const failed = results.filter((each) => !each.ok).length + idle.length
   console.log(failed === 0 ? 'model: all as expected' : `model: ${failed} not as expected`)
@@ -89,20 +128,20 @@ function run(check, { trace }) {
     const seconds = (performance.now() - startedAt) / 1000
     const found = reasonIn(output)
     const ok = found === (check.breaks ?? 'holds')
-    const { CHAINS, COMMANDS, BLOWS } = check.sizes
+    const given = Object.entries(check.sizes).filter(([size]) => size !== 'REWINDS')
     console.log(
       [
         ok ? 'ok    ' : 'FAILED',
         check.name.padEnd(24),
-        `${CHAINS} chains ${COMMANDS} commands ${BLOWS} blows`,
+        given.map(([size, count]) => `${count} ${size.toLowerCase()}`).join(' '),
         `${Number(/(\d\S*) states, stored/.exec(output)?.[1] ?? 0)} states`.padStart(15),
         `${seconds.toFixed(1)} s`.padStart(7),
         ` ${found}`,
       ].join('  '),
     )
-    const comparable = !check.breaks && !check.liveness && CHAINS === 2 // steps are numbered alike
+    const comparable = !check.breaks && !check.liveness && check.sizes.CHAINS !== 3 // steps are numbered alike
     if (trace || !ok) console.log(stepsOf(check, room) || output)
-    return { ok, unreached: comparable ? unreachedIn(output) : null }
+    return { ok, model: modelOf(check), unreached: comparable ? unreachedIn(output) : null }
   } finally {
     rmSync(room, { recursive: true, force: true })
   }
@@ -119,7 +158,7 @@ function defines({ name, sizes, breaks }) {
  */
 function search(check, room) {
   const how = check.liveness ? [] : ['-DSAFETY', '-DNOCLAIM']
-  must(room, 'spin', [...defines(check), '-a', MODEL])
+  must(room, 'spin', [...defines(check), '-a', modelOf(check)])
   must(room, COMPILER, [
     '-O1',
     '-w',
@@ -157,13 +196,17 @@ function reasonIn(output) {
 
 /** The lines of the model that led to the error, one after the other, with who took them. */
 function stepsOf(check, room) {
-  const source = readFileSync(MODEL, 'utf8').split('\n')
+  const source = readFileSync(modelOf(check), 'utf8').split('\n')
   const quiet = source.flatMap((line, at) =>
     /^ +(d_step|EACH|if|do|od|fi|break|init)\b/.test(line) ? [at] : [],
   )
-  const taken = must(room, 'spin', [...defines(check), '-k', 'rewind.pml.trail', '-p', MODEL]).matchAll(
-    /proc +(\d+) \(:?(\w+)\S*\) \S*rewind\.pml:(\d+)/g,
-  )
+  const taken = must(room, 'spin', [
+    ...defines(check),
+    '-k',
+    `${basename(modelOf(check))}.trail`,
+    '-p',
+    modelOf(check),
+  ]).matchAll(/proc +(\d+) \(:?(\w+)\S*\) \S*\w+\.pml:(\d+)/g)
   const lines = [...taken]
     .filter(([, , , line]) => !quiet.includes(line - 1))
     .map(([, pid, who, line]) => `${who} ${pid}`.padEnd(12) + line.padEnd(5) + source[line - 1].trim())
@@ -176,8 +219,8 @@ function unreachedIn(output) {
   let where = ''
   for (const line of output.split('\n')) {
     where = /^unreached in (.*)/.exec(line)?.[1] ?? where
-    const [, at, state, text] = /rewind\.pml:(\d+), state (\d+), "(.*)"/.exec(line) ?? []
-    if (state !== undefined && text !== '-end-') steps.set(`${where} ${state}`, `rewind.pml:${at} ${text}`)
+    const [, at, state, text] = /(\w+\.pml:\d+), state (\d+), "(.*)"/.exec(line) ?? []
+    if (state !== undefined && text !== '-end-') steps.set(`${where} ${state}`, `${at} ${text}`)
   }
   return steps
 }

@@ -1,6 +1,6 @@
 /**
  * Goal: the rewind protocol keeps its promises in every order of steps, and the model that shows it can fail. Method:
- * spin searches a small part of model/rewind.pml, whole and with a lock or a rule left out; `npm run model` does all.
+ * spin searches a small part of the models, whole and with a lock or a rule left out; `npm run model` does all.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -22,8 +22,11 @@ test('no order of steps breaks the protocol, and spin finds what breaks one that
     .map((line) => `${line.slice(0, 32).trim()}: ${line.split(' s ').at(-1)?.trim()}`)
   expect(verdicts, stderr).toEqual([
     'ok      two commands: holds',
+    'ok      forks, rewind all: holds',
     'ok      NO_ROW_LOCK: never released',
     'ok      WRITE_IN_ONE: written during the rewind',
+    'ok      ROLLBACK_UNDER_REWIND: written during the rewind',
+    'ok      HOLD_LATER: written under a pause',
   ])
   expect([status, lines.at(-1)]).toEqual([0, 'model: all as expected'])
 })
