@@ -109,53 +109,26 @@ inline takePart() {
   }
 }
 
+/* request.ts putChainRow: the row keeps the lowest `from` of all that joined */
+#ifdef BY_TIME_ALONE
+#define ASKED(c, t, low) FROM(c, ck[c], t)
+#else
+#define ASKED(c, t, low) LOWER((c == 0 -> low : 0), FROM(c, ck[c], t))
+#endif
+#define PUT_ROW(c, t, low) row[c].from = LOWER(row[c].from, ASKED(c, t, low)); row[c].id = seen; row[c].gen = epoch; \
+  if :: CUT(row[c].from, ck[c]) < want[c] -> want[c] = CUT(row[c].from, ck[c]) :: else fi
+
 /*
- * request.ts decide and record, under the key and with the lock's row as `seen`: starts, deepens, or joins. `low` is set
- * by a fork: the lowest height that goes on its own chain, 0; `holds` by --hold.
+ * request.ts record: starts a rewind, or deepens the one that `seen` names. `low` is the lowest height that a fork wants
+ * gone on its own chain, 0; 0: an operator asks.
  */
-inline request(t, low, holds) {
-  atomic { /* commit */
-    if :: low -> wished = LOWER(wished, low) :: else fi;
-    if
-    :: !seen || t < lockT ->
-       if
-       :: seen -> assert(lockId == seen)
-       :: else -> assert(!lockId); seen = epoch + 1; pauseBefore = pause; EACH { before[x] = ck[x]; want[x] = ck[x] }
-       fi;
-       lockId = seen; lockT = t; epoch++; /* putRewindLock, raiseEpoch */
-       EACH { /* putChainRow */
-         row[x].from = LOWER(row[x].from, FROM(x, ck[x], t)); row[x].id = seen; row[x].gen = epoch;
-#ifndef BY_TIME_ALONE
-         if :: low && x == 0 -> row[x].from = LOWER(row[x].from, low) :: else fi;
-#endif
-         if :: CUT(row[x].from, ck[x]) < want[x] -> want[x] = CUT(row[x].from, ck[x]) :: else fi
-       }
-    :: seen && t >= lockT && low -> /* lowerOwnRow: a fork is never refused for its time */
-       assert(lockId == seen);
-#ifdef JOIN_WITHOUT_HEIGHT
-       skip
-#else
-       row[0].from = LOWER(LOWER(row[0].from, FROM(0, ck[0], lockT)), low);
-       row[0].id = seen; row[0].gen = epoch + 1;
-       epoch++;
-       if :: CUT(row[0].from, ck[0]) < want[0] -> want[0] = CUT(row[0].from, ck[0]) :: else fi
-#endif
-    :: else -> assert(lockId == seen) /* joins, or (later, by an operator) is refused */
-    fi;
-    if
-    :: holds && (!low && t <= lockT) -> /* holdPause: one that was there stays as it is */
-       held = true;
-#ifndef HOLD_LATER
-#ifdef HOLD_TAKES_PAUSE
-       pause = true; pauseOf = lockId
-#else
-       if :: !pause -> pause = true; pauseOf = lockId :: else fi
-#endif
-#endif
-    :: else
-    fi;
-    unlock(); onePicture()
-  }
+inline record(t, low) {
+  if
+  :: seen -> assert(lockId == seen)
+  :: else -> assert(!lockId); seen = epoch + 1; pauseBefore = pause; EACH { before[x] = ck[x]; want[x] = ck[x] }
+  fi;
+  lockId = seen; lockT = t; epoch++; /* putRewindLock, raiseEpoch */
+  EACH { PUT_ROW(x, t, low) }
 }
 
 /* chain-worker.ts runChainWorker */
@@ -205,7 +178,18 @@ forked:
      }
 #endif
      lockRewindLock();
-     request(TIME(0, to), to + 1, false)
+     atomic { /* commit */
+       wished = LOWER(wished, to + 1);
+       if
+       :: !seen || TIME(0, to) < lockT -> record(TIME(0, to), to + 1)
+       :: else -> /* lowerOwnRow: a fork is never refused for its time */
+          assert(lockId == seen);
+#ifndef JOIN_WITHOUT_HEIGHT
+          epoch++; PUT_ROW(0, lockT, to + 1)
+#endif
+       fi;
+       unlock(); onePicture()
+     }
   :: !REWINDS ->
      KEY_SHARED; /* write-chain.ts rollBack */
      atomic {
@@ -274,7 +258,23 @@ proctype Operator() {
         }
      :: else ->
         lockRewindLock();
-        request(t, 0, holds);
+        atomic { /* commit */
+          if
+          :: !seen || t < lockT -> record(t, 0)
+          :: else -> assert(lockId == seen) /* joins, or is refused where it is later */
+          fi;
+          if
+          :: holds && t <= lockT -> /* holdPause: one that was there stays as it is */
+             held = true;
+#ifdef HOLD_TAKES_PAUSE
+             pause = true; pauseOf = lockId
+#elif !defined(HOLD_LATER)
+             if :: !pause -> pause = true; pauseOf = lockId :: else fi
+#endif
+          :: else
+          fi;
+          unlock(); onePicture()
+        }
 #ifdef HOLD_LATER
         if
         :: holds && held -> KEY_EXCLUSIVE; atomic { if :: !pause -> pause = true; pauseOf = lockId :: else fi; unlock() }

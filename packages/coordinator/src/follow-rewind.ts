@@ -20,6 +20,8 @@ export interface RewindProgress {
   readonly finished: boolean
   /** Somebody took it back. */
   readonly cancelled: boolean
+  /** Nobody goes on after the release before an operator resumes. */
+  readonly paused: boolean
 }
 
 export interface FollowOptions {
@@ -65,6 +67,7 @@ async function readProgress(db: Database, rewindId: string): Promise<RewindProgr
       waitingFor: waiting.map((chain) => ({ chain, why: whyWaiting(status.get(chain)) })),
       finished: rewind === null || rewind.finishedAt !== null || rewind.cancelledAt !== null,
       cancelled: rewind?.cancelledAt != null,
+      paused: state.pause !== null,
     }
   })
 }

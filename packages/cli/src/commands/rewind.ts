@@ -110,7 +110,7 @@ async function carryThrough(words: RewindWords, session: Session, plan: RewindPl
   if (words.detach) return print(words, 'It goes on by itself. See "lockstep rewind status".', asked)
   const end = await follow(session, answer, words.json ? null : new FollowView(process.stdout, plan))
   if (end === null) return
-  print(words, formatSummary(end, words.hold ?? false), {
+  print(words, formatSummary(end), {
     ...asked,
     rewind: { outcome: answer.outcome, ...(progressJson(end) as object) },
   })

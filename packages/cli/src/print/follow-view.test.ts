@@ -3,6 +3,7 @@ import type { RewindPlan, RewindProgress } from '@lockstep/coordinator'
 import { chainKey, height, timeFromSeconds } from '@lockstep/domain'
 import { expect, it } from 'vitest'
 import { FollowView } from './follow-view.js'
+import { formatSummary } from './rewind.js'
 
 const [alpha, beta] = [chainKey('alpha'), chainKey('beta')]
 
@@ -40,6 +41,7 @@ const progress = (done: (typeof alpha)[], waitingFor: RewindProgress['waitingFor
   waitingFor,
   finished: false,
   cancelled: false,
+  paused: false,
 })
 
 /** All that a view writes; at a terminal without what moves the cursor. */
@@ -75,4 +77,15 @@ it('elsewhere tells each chain once, when it is back, and whom the others wait f
     '  alpha: back to block 100; 60 blocks and 1200 events removed in 1.500 s; waiting for beta (no worker; carried out from here)',
     '  beta: back to block 100; 60 blocks and 1200 events removed in 1.500 s',
   ])
+})
+
+it('ends with a summary, and says where everybody stays paused: by --hold, or because somebody paused before', () => {
+  const end = { ...progress([alpha, beta], []), finished: true }
+  expect(formatSummary(end)).toBe(
+    'All 2 chains are back: 120 blocks and 2400 events were removed. Fetching goes on.',
+  )
+  expect(formatSummary({ ...end, paused: true })).toMatch(
+    /Everything stays paused until "lockstep resume"\.$/,
+  )
+  expect(formatSummary({ ...end, cancelled: true })).toBe('The rewind was cancelled: nothing was removed.')
 })

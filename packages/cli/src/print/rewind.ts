@@ -70,11 +70,11 @@ export const formatBlockers = (blockers: readonly Blocker[]): string =>
   `Waiting for writes in flight: ${blockers.map((each) => `${each.holder} (${each.transactionSeconds.toFixed(1)} s${each.ended ? ', ended' : ''})`).join(', ')}`
 
 /** What a follower says at the end. */
-export function formatSummary(end: RewindProgress, hold: boolean): string {
+export function formatSummary(end: RewindProgress): string {
   if (end.cancelled) return 'The rewind was cancelled: nothing was removed.'
   const events = end.done.reduce((sum, { removed }) => sum + removed.events, 0)
   const blocks = end.done.reduce((sum, { removed }) => sum + removed.blocks, 0)
-  const next = hold ? 'Everything stays paused until "lockstep resume".' : 'Fetching goes on.'
+  const next = end.paused ? 'Everything stays paused until "lockstep resume".' : 'Fetching goes on.'
   return `All ${end.done.length} chains are back: ${blocks} blocks and ${events} events were removed. ${next}`
 }
 
@@ -119,6 +119,7 @@ export const progressJson = (progress: RewindProgress): unknown => ({
   rewindId: progress.rewindId,
   timestamp: formatTime(progress.timestamp),
   finished: progress.finished,
+  paused: progress.paused,
   waitingFor: progress.waitingFor,
   chains: progress.done,
 })
