@@ -35,6 +35,8 @@ export function evenSource(name: string, headAt: () => number, onFetch: () => vo
     },
     range: async (from, to) => ({ first: evenBlock(from), blocks: [], last: evenBlock(to) }),
     blockOfTransaction: async () => null,
+    onHead: () => () => {},
+    trouble: () => null,
     asking: () => source,
     close: async () => {},
   }
