@@ -202,9 +202,9 @@ function cutOff(world: World, random: Random): string | null {
 }
 
 async function cutListeners({ scheduler }: World, random: Random): Promise<string> {
-  scheduler.noticeLoss = random.pick([0, 0, 0.3, 1])
-  for (const listening of [...scheduler.listening]) await listening.end()
-  return `from now on ${scheduler.noticeLoss} of the notices are lost`
+  scheduler.book.noticeLoss = random.pick([0, 0, 0.3, 1])
+  for (const listening of [...scheduler.book.listening]) await listening.end()
+  return `from now on ${scheduler.book.noticeLoss} of the notices are lost`
 }
 
 function retire(world: World, random: Random): string {
@@ -229,7 +229,7 @@ function startCoordinator(world: World): string | null {
 }
 
 function shuffleSpeeds(world: World): null {
-  world.scheduler.shuffleSpeeds(world.living)
+  world.scheduler.speeds.shuffle(world.living)
   return null
 }
 

@@ -59,10 +59,12 @@ async function inOneProcess(): Promise<void> {
 
 async function withProcesses(): Promise<void> {
   const { simulateProcesses } = await import('./processes.js')
+  const stop = stopOnSignals()
   const postgres = await startPostgresForTests({ databaseUrl: values.database, dockerHost: undefined })
   try {
     for (let seed = first; seed < first + Number(values.seeds); seed++) {
-      const { schedule, failure, seconds } = await simulateProcesses(seed, steps)
+      const { schedule, failure, seconds } = await simulateProcesses(seed, steps, stop)
+      if (stop.aborted) break
       if (values.trace) for (const line of schedule) print(line)
       print(`seed ${seed} steps ${steps}: ${seconds.toFixed(0)} s: ${failure ? `BROKEN ${failure}` : 'held'}`)
       if (failure) failed.push(seed)
@@ -71,6 +73,20 @@ async function withProcesses(): Promise<void> {
   } finally {
     await postgres.stop()
   }
+  // Whatever the run was in the middle of is left there.
+  if (stop.aborted) process.exit(130)
+}
+
+/** The first signal takes down what the run has started, folders too; the second ends this process at once. */
+function stopOnSignals(): AbortSignal {
+  const stop = new AbortController()
+  const end = (): void => {
+    if (stop.signal.aborted) process.exit(130)
+    print('ending: processes and folders of the run are taken down')
+    stop.abort()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, end)
+  return stop.signal
 }
 
 function report({ seed, steps, digest, trace, virtualSeconds, failure }: SimulationResult): void {

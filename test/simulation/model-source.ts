@@ -13,7 +13,8 @@ import {
   WrongChainError,
 } from '@lockstep/domain'
 import { at, branch, type ModelBlock, type ModelChain } from './model-chain.js'
-import { type Scheduler, Wait } from './scheduler.js'
+import { Wait } from './operation.js'
+import type { Scheduler } from './scheduler.js'
 import type { SimulatedProcess } from './simulated-process.js'
 
 /** What is the matter with a chain's node. */

@@ -48,14 +48,18 @@ interface GrowingChain extends TestChain {
   fork(random: Random, depth: number): void
 }
 
-export async function simulateProcesses(seed: number, steps: number): Promise<ScheduleResult> {
+/** @param stop ends the run early; its processes, nodes and folder are taken down all the same */
+export async function simulateProcesses(
+  seed: number,
+  steps: number,
+  stop: AbortSignal = new AbortController().signal,
+): Promise<ScheduleResult> {
   const startedAt = Date.now()
   const run = new ProcessRun(seed)
   let failure: string | null = null
   try {
-    await run.start()
-    for (let step = 0; step < steps; step++) await run.disturb()
-    failure = await run.compareAfterQuiet()
+    await run.start() // waited for also when it is to end: what is half made could not be taken down
+    failure = await Promise.race([run.play(steps), aborted(stop)])
   } catch (error) {
     failure = (error as Error).message
   } finally {
@@ -63,6 +67,13 @@ export async function simulateProcesses(seed: number, steps: number): Promise<Sc
   }
   return { seed, schedule: run.schedule, seconds: (Date.now() - startedAt) / 1000, failure }
 }
+
+const aborted = (signal: AbortSignal): Promise<string> =>
+  new Promise((resolve) => {
+    const end = (): void => resolve('ended from outside')
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+  })
 
 class ProcessRun {
   readonly schedule: string[] = []
@@ -74,6 +85,8 @@ class ProcessRun {
   readonly #problems: string[] = []
   #chains: GrowingChain[] = []
   #project: Project | null = null
+  /** Nothing is started any more: what `play` still does after an early end comes to nothing. */
+  #over = false
 
   constructor(readonly seed: number) {
     this.#random = new Random(`${seed}/processes`)
@@ -91,6 +104,11 @@ class ProcessRun {
     await this.#project.succeed(['migrate'])
     for (const { name } of this.#chains) this.#startWorker(name)
     await sleep(random.pick([300, 1500]))
+  }
+
+  async play(steps: number): Promise<string | null> {
+    for (let step = 0; step < steps; step++) await this.disturb()
+    return this.compareAfterQuiet()
   }
 
   async disturb(): Promise<void> {
@@ -166,6 +184,7 @@ class ProcessRun {
   }
 
   async end(): Promise<void> {
+    this.#over = true
     this.thaw()
     await this.#project?.close()
     await Promise.all(this.#endings)
@@ -185,6 +204,7 @@ class ProcessRun {
   }
 
   #startWorker(name: string): void {
+    if (this.#over) return
     const worker = (this.#project as Project).lockstep(['worker', name])
     this.#workers.set(name, worker)
     this.#endings.push(worker.ended().then(({ stderr, stdout }) => this.#judge(name, `${stdout}\n${stderr}`)))
@@ -197,6 +217,7 @@ class ProcessRun {
   }
 
   #command(words: readonly string[], codes: readonly number[]): void {
+    if (this.#over) return
     const ended = (this.#project as Project).run(words).then(({ code, stderr }) => {
       if (code !== null && !codes.includes(code))
         this.#problems.push(`lockstep ${words.join(' ')} ended with ${code}: ${stderr}`)

@@ -1,7 +1,7 @@
 import type { ChainKey, Hex } from '@lockstep/domain'
 import { branch, type ModelBlock, type ModelChain } from './model-chain.js'
 import type { ChainPicture, Picture } from './picture.js'
-import type { Committed } from './scheduler.js'
+import type { Committed } from './session-book.js'
 
 /** A promise of docs/design.md that did not hold. */
 export class PromiseBroken extends Error {

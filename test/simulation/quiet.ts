@@ -30,8 +30,8 @@ export async function calmDown(
 ): Promise<void> {
   const { scheduler } = world
   scheduler.log('-- quiet')
-  scheduler.evenSpeeds()
-  scheduler.noticeLoss = 0
+  scheduler.speeds.even()
+  scheduler.book.noticeLoss = 0
   for (const process of world.living) {
     world.thaw(process)
     process.cutOffUntil = 0

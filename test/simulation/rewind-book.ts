@@ -1,7 +1,7 @@
 import type { ChainKey } from '@lockstep/domain'
 import type { Picture } from './picture.js'
 import { PromiseBroken } from './promises.js'
-import type { Committed } from './scheduler.js'
+import type { Committed } from './session-book.js'
 import type { SimulatedServer } from './simulated-server.js'
 
 /** Keeps account of which chains each rewind concerns, for what the audit has to tell in the end. */

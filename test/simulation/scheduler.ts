@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
+import { LockWaits } from './lock-waits.js'
+import { describe, labelOf, type Operation, Operations, type Outcome, Wait } from './operation.js'
 import type { Random } from './random.js'
+import { drain } from './real-time.js'
+import { type Committed, SessionBook } from './session-book.js'
 import { outside, type SimulatedProcess } from './simulated-process.js'
 import type { RealConnection, SimulatedServer } from './simulated-server.js'
-import {
-  answerLost,
-  connectionLost,
-  type SimulatedListening,
-  type SimulatedSession,
-  type Statement,
-} from './simulated-session.js'
+import { answerLost, connectionLost, type SimulatedSession, type Statement } from './simulated-session.js'
+import { Speeds } from './speeds.js'
+import { TimeOuts } from './time-outs.js'
+import { START, type Timer, VirtualClock } from './virtual-clock.js'
 
 /*
  * One scheduler for all that happens: it lets exactly one statement (or question to a node) go, waits until it has
@@ -18,57 +19,8 @@ import {
  * run, though PostgreSQL, its locks and its snapshots are real.
  */
 
-/** Virtual time at the start of a run. */
-const START = Date.UTC(2030, 0, 1)
 /** What a statement or a question to a node takes. */
 const STEP_MS = 0.5
-
-export interface Timer {
-  readonly due: number
-  readonly process: SimulatedProcess | null
-  cancel(): void
-  unref(): Timer
-  ref(): Timer
-  hasRef(): boolean
-}
-
-interface ScheduledTimer extends Timer {
-  due: number
-  readonly order: number
-  readonly fire: () => void
-  readonly everyMs: number | null
-}
-
-/** Something a process wants to do that takes its turn. */
-interface Operation {
-  readonly order: number
-  readonly process: SimulatedProcess
-  readonly label: string
-  readonly session: SimulatedSession | null
-  readonly statement: Statement | null
-  readonly perform: () => Promise<unknown>
-  readonly answer: (outcome: Outcome) => void
-  /** Not before this virtual time: a node that hangs. */
-  notBefore: number
-  running: boolean
-  /** Resolves when there is an outcome. */
-  ended: Promise<void>
-  outcome: Outcome | null
-  /** Whether the outcome's effects on the session were noted. */
-  accounted: boolean
-  /** Since when it waits for a lock. */
-  blockedSince: number | null
-  timeout: Timer | null
-}
-
-type Outcome = { readonly value: unknown } | { readonly error: unknown }
-
-export interface Committed {
-  readonly process: SimulatedProcess
-  /** Virtual time at which the transaction began. */
-  readonly began: number
-  readonly statements: readonly Statement[]
-}
 
 export interface SchedulerHooks {
   /** After each commit, before anybody else goes on. */
@@ -79,29 +31,36 @@ export interface SchedulerHooks {
 
 export class Scheduler {
   readonly epoch = START
-  now = START
-  /** Probability that a notification never comes. */
-  noticeLoss = 0
-  readonly listening = new Set<SimulatedListening>()
   readonly trace: string[] = []
+  readonly book: SessionBook
+  readonly speeds: Speeds
   readonly #hash = createHash('sha256')
-  readonly #operations = new Set<Operation>()
+  readonly #clock = new VirtualClock()
+  readonly #operations = new Operations()
+  readonly #waits: LockWaits
+  readonly #timeOuts: TimeOuts
   readonly #connecting: { process: SimulatedProcess; give: (connection: RealConnection) => void }[] = []
-  readonly #timers = new Set<ScheduledTimer>()
   /** Sessions of dead processes in which a statement still waits for a lock. */
   readonly #orphans = new Set<SimulatedSession>()
   readonly #sessions = new Set<SimulatedSession>()
-  readonly #weights = new Map<SimulatedProcess, number>()
-  #commits: Committed[] = []
-  #order = 0
-  /** Whether locks may have gone since all statements that are under way were last proved to wait. */
-  #released = true
 
   constructor(
     readonly server: SimulatedServer,
     readonly random: Random,
     readonly hooks: SchedulerHooks,
-  ) {}
+  ) {
+    this.speeds = new Speeds(random)
+    this.book = new SessionBook(this.#clock, random)
+    this.#waits = new LockWaits(server, this.#clock, this.#operations, hooks.deadlocked)
+    this.#timeOuts = new TimeOuts(server, this.#clock, this.#operations, this.#waits, (session) => {
+      this.log(`${session.process.name}  session idled too long and was ended`)
+      return this.#endSession(session, connectionLost('25P03'))
+    })
+  }
+
+  get now(): number {
+    return this.#clock.now
+  }
 
   get digest(): string {
     return this.#hash.copy().digest('hex').slice(0, 16)
@@ -124,7 +83,7 @@ export class Scheduler {
     session.idleSince ??= session.began === null ? null : this.now
     this.#sessions.add(session)
     return new Promise((resolve, reject) => {
-      this.#enqueue({
+      this.#operations.add({
         process: session.process,
         label: labelOf(statement.text),
         session,
@@ -142,7 +101,7 @@ export class Scheduler {
       const abort = () => {
         if (this.#operations.delete(operation)) reject(signal?.reason)
       }
-      const operation = this.#enqueue({
+      const operation = this.#operations.add({
         process,
         label,
         session: null,
@@ -159,47 +118,11 @@ export class Scheduler {
   }
 
   after(process: SimulatedProcess | null, ms: number, work: () => void, repeat = false): Timer {
-    const delay = Math.max(ms, 1)
-    this.#order += 1
-    const timer: ScheduledTimer = {
-      due: this.now + delay,
-      order: this.#order,
-      process,
-      everyMs: repeat ? delay : null,
-      fire: () => (process ? process.run(work) : outside(work)),
-      cancel: () => void this.#timers.delete(timer),
-      unref: () => timer,
-      ref: () => timer,
-      hasRef: () => false,
-    }
-    this.#timers.add(timer)
-    return timer
+    return this.#clock.after(process, ms, work, repeat)
   }
 
   isTimer(timer: unknown): timer is Timer {
-    return (
-      this.#timers.has(timer as ScheduledTimer) ||
-      (typeof timer === 'object' && timer !== null && 'everyMs' in timer)
-    )
-  }
-
-  #enqueue(
-    given: Pick<Operation, 'process' | 'label' | 'session' | 'statement' | 'perform' | 'answer'>,
-  ): Operation {
-    this.#order += 1
-    const operation: Operation = {
-      ...given,
-      order: this.#order,
-      notBefore: 0,
-      running: false,
-      ended: Promise.resolve(),
-      outcome: null,
-      accounted: false,
-      blockedSince: null,
-      timeout: null,
-    }
-    this.#operations.add(operation)
-    return operation
+    return this.#clock.isTimer(timer)
   }
 
   // ---- choosing -------------------------------------------------------------------------------------------------
@@ -213,71 +136,38 @@ export class Scheduler {
   }
 
   async #choose(timeRate: number): Promise<boolean> {
-    const due = this.#nextTimer()
+    const due = this.#clock.next()
     if (due && due.due <= this.now) {
-      this.#fire(due)
+      this.#clock.fire(due)
       return true
     }
     const ready = this.#ready()
     if (ready.length > 0 && !(due && this.random.chance(timeRate))) {
-      await this.#start(this.random.weighted(ready, (each) => this.#weightOf(each.process)) as Operation)
+      await this.#start(this.random.weighted(ready, (each) => this.speeds.of(each.process)) as Operation)
       return true
     }
     const next = this.#nextTime(due)
     if (next === null) return false
-    this.now = Math.max(this.now, next)
+    this.#clock.now = Math.max(this.now, next)
     return true
   }
 
-  /** Now and then somebody is quick and somebody slow for a while: evenly mixed steps hide races. */
-  shuffleSpeeds(processes: readonly SimulatedProcess[]): void {
-    for (const process of processes) this.#weights.set(process, this.random.pick([0.02, 0.3, 1, 1, 1, 6]))
-  }
-
-  evenSpeeds(): void {
-    this.#weights.clear()
-  }
-
-  #weightOf(process: SimulatedProcess): number {
-    return this.#weights.get(process) ?? 1
-  }
-
   #ready(): Operation[] {
-    return [...this.#operations].filter(
-      (each) => !each.running && each.process.active && each.notBefore <= this.now,
-    )
+    return this.#operations.waiting().filter((each) => each.notBefore <= this.now)
   }
 
-  #nextTimer(): ScheduledTimer | null {
-    let next: ScheduledTimer | null = null
-    for (const timer of this.#timers) {
-      if (timer.process !== null && !timer.process.active) continue
-      if (next === null || timer.due < next.due || (timer.due === next.due && timer.order < next.order))
-        next = timer
-    }
-    return next
-  }
-
-  #nextTime(timer: ScheduledTimer | null): number | null {
-    const times = [...this.#operations]
-      .filter((each) => !each.running && each.process.active)
-      .map((each) => each.notBefore)
+  #nextTime(timer: Timer | null): number | null {
+    const times = this.#operations.waiting().map((each) => each.notBefore)
     if (timer) times.push(timer.due)
     const later = times.filter((time) => time > this.now)
     return later.length === 0 ? null : Math.min(...later)
-  }
-
-  #fire(timer: ScheduledTimer): void {
-    if (timer.everyMs === null) this.#timers.delete(timer)
-    else timer.due = this.now + timer.everyMs
-    timer.fire()
   }
 
   // ---- one statement --------------------------------------------------------------------------------------------
 
   async #start(operation: Operation): Promise<void> {
     operation.running = true
-    this.now += STEP_MS
+    this.#clock.now += STEP_MS
     if (operation.session) operation.session.idleSince = null
     const { text } = operation.statement ?? { text: '' }
     const waits = [...this.#operations].some((each) => each.running && each !== operation)
@@ -286,11 +176,11 @@ export class Scheduler {
     operation.accounted = false
     operation.ended = operation.perform().then(
       (value) => {
-        this.#released ||= ENDS_WAITS.test(text)
+        this.#waits.endedBy(text)
         operation.outcome = { value }
       },
       (error: unknown) => {
-        this.#released = true // an error gives the transaction's locks back at once
+        this.#waits.released() // an error gives the transaction's locks back at once
         operation.outcome = { error }
       },
     )
@@ -313,69 +203,18 @@ export class Scheduler {
     for (;;) {
       await drain()
       await this.server.settled()
-      await this.#untilStill()
+      await this.#waits.untilStill()
       if (await this.#handOut()) continue
       if (await this.#connectOne()) continue
       if (await this.#checkCommits()) continue
-      this.#limitWaits()
+      this.#timeOuts.limitWaits()
       return
     }
   }
 
-  async #untilStill(): Promise<void> {
-    for (let proofs = 0; ; ) {
-      await soon(
-        this.#going()
-          .filter((each) => each.blockedSince === null)
-          .map((each) => each.ended),
-      )
-      await drain()
-      const going = this.#going()
-      // Most steps end no transaction, and so end nobody's wait: asking the server again would double a run's time.
-      if (!this.#released && going.every((each) => each.blockedSince !== null)) return
-      if (going.length === 0) return
-      const waits = await this.server.blockers(going.map((each) => each.session?.connection.pid ?? 0))
-      await drain()
-      const still = going.every((each) => each.outcome === null && isBlocked(each, waits))
-      proofs = still ? proofs + 1 : 0
-      if (proofs < (going.length > 1 ? 2 : 1)) continue // two looks: the first may have met somebody on the move
-      for (const each of going) each.blockedSince ??= this.now
-      this.#released = false
-      if (!(await this.#breakDeadlock(going, waits))) return
-      proofs = 0
-    }
-  }
-
-  #going(): Operation[] {
-    return [...this.#operations].filter((each) => each.running && each.outcome === null)
-  }
-
-  /** @returns whether there was one */
-  async #breakDeadlock(
-    going: readonly Operation[],
-    waits: ReadonlyMap<number, readonly number[]>,
-  ): Promise<boolean> {
-    const pidOf = (each: Operation) => each.session?.connection.pid ?? 0
-    const circle = going.filter((start) => reaches(pidOf(start), pidOf(start), waits))
-    const victim = circle.sort((a, b) => b.order - a.order)[0]
-    if (victim === undefined) return false
-    this.hooks.deadlocked(circle.map((each) => `${each.process.name}: ${each.label}`).sort())
-    await this.#cancel(victim, '40P01', 'deadlock detected')
-    return true
-  }
-
-  async #cancel(operation: Operation, code: string, message: string): Promise<void> {
-    if (operation.session === null) return
-    await this.server.cancel(operation.session.connection.pid)
-    await operation.ended
-    if (operation.outcome !== null && 'error' in operation.outcome)
-      operation.outcome = { error: Object.assign(new Error(message), { code }) }
-  }
-
   /** Answers reach the processes in the order in which they asked; a frozen one's wait for it. */
   async #handOut(): Promise<boolean> {
-    const ended = [...this.#operations].filter((each) => each.running && each.outcome !== null)
-    ended.sort((a, b) => a.order - b.order)
+    const ended = this.#operations.ended()
     for (const operation of ended) await this.#accountOnce(operation)
     const heard = ended.filter((each) => !each.process.frozen)
     for (const operation of heard) {
@@ -409,47 +248,17 @@ export class Scheduler {
 
   /** What the statement has changed about its session. */
   async #account(session: SimulatedSession, statement: Statement, outcome: Outcome): Promise<void> {
-    if ('value' in outcome) await this.#note(session, statement, outcome.value as pg.QueryResult)
+    if ('value' in outcome) {
+      const result = outcome.value as pg.QueryResult
+      this.book.note(session, statement, result)
+      if (statement.text.includes('pg_terminate_backend')) await this.#endEnded(statement, result)
+    }
     session.idleSince = session.began === null ? null : this.now
-    this.#watchIdle(session)
-  }
-
-  async #note(session: SimulatedSession, statement: Statement, result: pg.QueryResult): Promise<void> {
-    const { text } = statement
-    if (text.startsWith('begin')) {
-      session.began = this.now
-      session.statements = []
-      session.notified.clear()
-      return
-    }
-    if (text === 'commit' || text === 'rollback') {
-      if (result.command === 'COMMIT') this.#committed(session)
-      session.began = null
-      return
-    }
-    session.statements.push(statement)
-    if (text.includes('pg_notify')) session.notified.add(String(statement.values?.[0]))
-    if (text.includes('pg_terminate_backend')) await this.#endEnded(statement, result)
-  }
-
-  #committed(session: SimulatedSession): void {
-    const { process, statements, began } = session
-    this.#commits.push({ process, statements, began: began ?? this.now })
-    for (const channel of session.notified) this.#notify(channel)
-  }
-
-  #notify(channel: string): void {
-    for (const each of this.listening) {
-      if (!each.hears(channel) || this.random.chance(this.noticeLoss)) continue
-      this.after(each.process, this.random.pick([1, 1, 5, 50, 400]), () =>
-        each.emit('notification', { channel }),
-      )
-    }
+    this.#timeOuts.watchIdle(session)
   }
 
   async #checkCommits(): Promise<boolean> {
-    const commits = this.#commits
-    this.#commits = []
+    const commits = this.book.takeCommits()
     for (const commit of commits) await this.hooks.committed(commit)
     return commits.length > 0
   }
@@ -463,36 +272,13 @@ export class Scheduler {
     return true
   }
 
-  // ---- the server's time-outs, in virtual time ------------------------------------------------------------------
-
-  #limitWaits(): void {
-    for (const operation of this.#operations) {
-      const limit = operation.session?.lockTimeoutMs ?? 0
-      if (limit === 0 || operation.blockedSince === null || operation.timeout !== null || operation.outcome)
-        continue
-      operation.timeout = this.after(null, limit, () => {
-        this.server.track(this.#cancel(operation, '55P03', 'canceling statement due to lock timeout'))
-      })
-    }
-  }
-
-  #watchIdle(session: SimulatedSession): void {
-    const since = session.idleSince
-    if (since === null || session.idleTimeoutMs === 0) return
-    this.after(null, session.idleTimeoutMs, () => {
-      if (session.idleSince !== since || session.lost !== null || session.process.deaf) return
-      this.log(`${session.process.name}  session idled too long and was ended`)
-      this.server.track(this.#endSession(session, connectionLost('25P03')))
-    })
-  }
-
   // ---- ends -----------------------------------------------------------------------------------------------------
 
   /** kill -9: idle sessions end at once; one in which a statement waits ends when it has its lock. */
   async kill(process: SimulatedProcess): Promise<void> {
     process.alive = false
-    for (const timer of this.#timers) if (timer.process === process) this.#timers.delete(timer)
-    for (const each of this.listening) if (each.process === process) this.listening.delete(each)
+    this.#clock.forget(process)
+    for (const each of this.book.listening) if (each.process === process) this.book.listening.delete(each)
     for (const operation of this.#operations) {
       if (operation.process !== process) continue
       if (operation.running && operation.outcome === null && operation.session)
@@ -513,7 +299,7 @@ export class Scheduler {
     const operation = [...this.#operations].find((each) => each.session === session && !each.running)
     if (operation === undefined) return this.cutSession(session)
     await this.#start(operation)
-    await this.#untilStill()
+    await this.#waits.untilStill()
     await this.#accountOnce(operation)
     await this.#endSession(session, answerLost())
   }
@@ -524,14 +310,14 @@ export class Scheduler {
 
   /** Ends a connection that its process has given up, done before the next statement goes. */
   discard(connection: RealConnection): void {
-    this.#released = true
+    this.#waits.released()
     this.server.discardLater(connection)
   }
 
   async #endSession(session: SimulatedSession, error: Error): Promise<void> {
     if (session.lost !== null) return
     session.lose(error)
-    this.#released = true
+    this.#waits.released()
     this.#sessions.delete(session)
     await this.server.discard(session.connection)
     for (const operation of this.#operations) {
@@ -555,78 +341,3 @@ export class Scheduler {
     await this.server.settled()
   }
 }
-
-/** Statements after which others may get their locks. */
-const ENDS_WAITS = /^(commit|rollback)|pg_terminate_backend/
-
-/** A node that does not answer before then. */
-export class Wait {
-  constructor(readonly until: number) {}
-}
-
-function isBlocked(operation: Operation, waits: ReadonlyMap<number, readonly number[]>): boolean {
-  const pid = operation.session?.connection.pid
-  return pid !== undefined && (waits.get(pid)?.length ?? 0) > 0
-}
-
-function reaches(from: number, to: number, waits: ReadonlyMap<number, readonly number[]>): boolean {
-  const seen = new Set<number>()
-  const open = [...(waits.get(from) ?? [])]
-  for (let pid = open.pop(); pid !== undefined; pid = open.pop()) {
-    if (pid === to) return true
-    if (seen.has(pid)) continue
-    seen.add(pid)
-    open.push(...(waits.get(pid) ?? []))
-  }
-  return false
-}
-
-// ---- real time ----------------------------------------------------------------------------------------------------
-
-const realImmediate = setImmediate
-const realTimeout = setTimeout
-const realClear = clearTimeout
-
-/** All that is ready to run in this Node process has run. */
-export const drain = (): Promise<void> => new Promise((resolve) => realImmediate(resolve))
-
-/** Until all of them have ended, or a moment has passed. */
-async function soon(ended: readonly Promise<void>[]): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const moment = new Promise<void>((resolve) => {
-    timer = realTimeout(resolve, MOMENT_MS)
-  })
-  await Promise.race([Promise.all(ended), moment])
-  realClear(timer)
-}
-
-/** Real milliseconds after which a statement is asked whether it waits for a lock: most have ended by then. */
-const MOMENT_MS = 3
-
-// ---- the trace ----------------------------------------------------------------------------------------------------
-
-function labelOf(text: string): string {
-  if (text.startsWith('begin')) return text.includes('lock_timeout') ? 'begin with lock_timeout' : 'begin'
-  return text.replace(/\s+/g, ' ').trim().slice(0, 90)
-}
-
-/** Rows that hold process ids of the server, which are others in each run. */
-const HAS_PIDS = /pg_backend_pid|pg_stat_activity|pg_locks|pg_blocking_pids/
-
-function describe({ statement }: Operation, outcome: Outcome): string {
-  if ('error' in outcome) {
-    const { code, message } = outcome.error as { code?: string; message?: string }
-    return `error ${code ?? ''} ${String(message).split('\n')[0]}`
-  }
-  if (statement === null) return digestOf(outcome.value)
-  const result = outcome.value as pg.QueryResult
-  if (Array.isArray(result) || HAS_PIDS.test(statement.text)) return 'done'
-  const rows = result.rows.length === 0 ? '' : ` ${digestOf(result.rows)}`
-  return `${result.command} ${result.rowCount ?? 0}${rows}`
-}
-
-const digestOf = (value: unknown): string =>
-  createHash('sha256')
-    .update(JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each)) ?? 'nothing')
-    .digest('hex')
-    .slice(0, 8)

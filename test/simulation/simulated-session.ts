@@ -138,7 +138,7 @@ export class SimulatedListening extends EventEmitter {
     return this.scheduler.call(this.process, text, () => {
       if (this.#ended) throw connectionLost()
       this.#channel = /^listen (\w+)$/.exec(text)?.[1] ?? null
-      this.scheduler.listening.add(this)
+      this.scheduler.book.listening.add(this)
     })
   }
 
@@ -150,7 +150,7 @@ export class SimulatedListening extends EventEmitter {
   async end(): Promise<void> {
     if (this.#ended) return
     this.#ended = true
-    this.scheduler.listening.delete(this)
+    this.scheduler.book.listening.delete(this)
     if (this.process.alive) this.process.run(() => this.emit('end'))
   }
 }
