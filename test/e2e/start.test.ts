@@ -127,6 +127,15 @@ test('killed with -9 itself: its workers leave by themselves, and a next start g
   expect((await supervisor.stop()).code).toBe(0)
 })
 
+test('killed with -9 while its workers are still loading: they leave all the same', async () => {
+  await supervisor.stop()
+  supervisor = project.lockstep(['start'], { config })
+  const workers = await pids()
+  killAtEnd(...workers)
+  supervisor.kill('SIGKILL')
+  await Promise.all(workers.map(gone))
+})
+
 test('the database goes away and comes back: the same processes go on', async () => {
   const workers = await pids()
   await proxy.refuse(true)

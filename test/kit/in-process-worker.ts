@@ -22,6 +22,7 @@ export interface InProcessOptions {
   readonly onFork?: OnFork
   readonly onStep?: StepHook
   readonly logger?: Logger
+  readonly askNodesAgainMs?: number
 }
 
 /** A real worker in this process, with its own connections: quick to start, and easy to watch. */
@@ -53,6 +54,7 @@ export function startWorker(
       source,
       logger,
       ...(more.onStep && { onStep: more.onStep }),
+      ...(more.askNodesAgainMs !== undefined && { askNodesAgainMs: more.askNodesAgainMs }),
     },
     stop.signal,
   ).finally(async () => {

@@ -230,6 +230,33 @@ test('S21: where no node has them that chain stops and names them, others run, a
   ])
 })
 
+test('a chain that its nodes have stopped asks them again after a while, and goes on once they are right', async () => {
+  const node = await scene.evm(transfers(20))
+  const { chain, node: cometNode } = await scene.comet({ chainId: 'sim-1', version: '0.38.17' })
+  chain.extendEmpty(20, 5_000_000n)
+  const alpha = evmChainOptions({ rpc: [node.url], pollMs: 30 })
+  const gamma = cosmosChainOptions({ chain: chainKey('gamma'), rpc: [cometNode.url], pollMs: 30 })
+  node.reportedChainId = 56
+  const stage = await scene.deploy(alpha, gamma)
+  for (const options of [alpha, gamma]) stage.work(options, { askNodesAgainMs: 500, leaseMs: 60_000 })
+  await stage.untilPhase('alpha', 'stopped', /is of chain 56, but the config says 1/)
+  await stage.untilAt('gamma', cometHeadOf(chain))
+  chain.extendEmpty(40, 5_000_000n)
+  cometNode.pruneBelow(50)
+  await stage.untilPhase('gamma', 'stopped', /no longer has block 21 \(its lowest is 50\)/)
+  const asked = node.countOf('eth_chainId')
+  await stage.until('alpha to ask again', async () => node.countOf('eth_chainId') > asked)
+  expect(await stage.checkpoint('alpha')).toEqual({ height: null, hash: null })
+  expect((await stage.checkpoint('gamma')).height).toBe(20)
+
+  node.reportedChainId = null
+  cometNode.pruneBelow(1)
+  await stage.untilAt('alpha', headOf(node))
+  await stage.untilAt('gamma', cometHeadOf(chain))
+  await stage.untilPhase('alpha', 'live')
+  await stage.expectFresh(alpha, gamma)
+})
+
 test('a node that has thrown away the checkpoint itself is not believed after a restart, and the reason is named', async () => {
   const node = await scene.evm(transfers(100))
   const alpha = evmChainOptions({ rpc: [node.url], pollMs: 30 })

@@ -2,7 +2,8 @@ import { REWIND_STEPS, type RewindStep, type StepHook } from '@lockstep/rewind'
 
 /**
  * For tests of crashes: `LOCKSTEP_FAULT=kill@chain.removed` ends this process as kill -9 does when it reaches that step
- * of a rewind, `stop@…` freezes it. Unset, nothing happens.
+ * of a rewind, `stop@…` freezes it. Of `lockstep start` it strikes the coordinator; its workers do not inherit it.
+ * Unset, nothing happens.
  */
 export function faultFromEnvironment(env: NodeJS.ProcessEnv): StepHook {
   const [fault, at] = (env.LOCKSTEP_FAULT ?? '@').split('@')

@@ -32,6 +32,8 @@ export function listenForStop(
   process.on('SIGINT', onSignal)
   process.on('SIGTERM', onSignal)
   process.on('disconnect', onGone)
+  // It may have ended while this process was still loading: that event was told to nobody.
+  if (process.connected === false) onGone()
   return {
     stop: controller.signal,
     dispose: () => {

@@ -272,7 +272,7 @@ class ChainFollower {
     if (!error.retryable) {
       this.#stopped = error
       this.#askNodesAgainAt = OF_THE_NODES.has(error.code)
-        ? Date.now() + ASK_NODES_AGAIN_MS
+        ? Date.now() + (this.worker.askNodesAgainMs ?? ASK_NODES_AGAIN_MS)
         : Number.POSITIVE_INFINITY
       this.progress.enter('stopped', error.message)
       this.worker.logger.error({ err: error }, 'chain was stopped')

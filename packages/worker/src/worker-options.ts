@@ -18,4 +18,6 @@ export interface WorkerOptions {
   /** Already carries the chain. */
   readonly logger: Logger
   readonly onStep?: StepHook
+  /** After a stop that the nodes may end by themselves they are asked again after so long. Default: a minute. */
+  readonly askNodesAgainMs?: number
 }

@@ -6,6 +6,7 @@ import { type ChainKey, DatabaseUnavailableError } from '@lockstep/domain'
 import { type Database, Listener, startEmbeddedPostgres } from '@lockstep/store'
 import type { Logger } from '@lockstep/telemetry'
 import { createSource } from '@lockstep/worker'
+import { faultFromEnvironment } from '../faults.js'
 import { type GlobalWords, openDatabase, openLogger, projectDirOf, readConfig } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
 import { prepareSchema } from './migrate.js'
@@ -115,7 +116,7 @@ async function runAll({ words, options, db, logger, now, stop: asked, serverGone
       '--log-format',
       words.logFormat,
     ],
-    env: process.env,
+    env: { ...process.env, LOCKSTEP_FAULT: undefined }, // a fault is this process's own, see faults.ts
   }
   const sources = new Map(options.chains.map((chain) => [chain.chain, createSource(chain, logger)]))
   try {
@@ -135,6 +136,7 @@ async function runAll({ words, options, db, logger, now, stop: asked, serverGone
             timeoutMs: options.rewind.searchTimeoutMs,
             sourceOf: (chain) => sources.get(chain) ?? null,
             logger,
+            onStep: faultFromEnvironment(process.env),
           },
         },
         stop,
