@@ -44,3 +44,12 @@ export function isAlive(pid: number): boolean {
 
 export const gone = (pid: number): Promise<unknown> =>
   waitUntil(`the end of process ${pid}`, () => !isAlive(pid))
+
+/**
+ * Wakes a process that freezes itself at a step (`LOCKSTEP_FAULT=stop@…`), each time that it reaches it, until `work`
+ * is done. Again and again, since a signal that comes just before it sleeps wakes nobody.
+ */
+export async function keepAwake<T>(program: Program, work: Promise<T>): Promise<T> {
+  const timer = setInterval(() => program.kill('SIGCONT'), 200)
+  return work.finally(() => clearInterval(timer))
+}

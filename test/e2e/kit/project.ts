@@ -48,6 +48,9 @@ const SETTINGS = {
   progressInterval: '5s',
 }
 
+/** For what takes seconds on a machine of its own. It may be very busy; this is against hangs. */
+const PATIENCE_MS = 150_000
+
 /** A user's project: a folder with a config, a database of its own, and the `lockstep` command run in it. */
 export class Project {
   readonly #programs: Program[] = []
@@ -104,7 +107,7 @@ export class Project {
   /** One worker process, once it has its chain. */
   async worker(chain: string, options: RunOptions = {}): Promise<Program> {
     const worker = this.lockstep(['worker', chain], options)
-    await worker.said(/lease was taken/)
+    await worker.said(/lease was taken/, PATIENCE_MS)
     return worker
   }
 
@@ -121,19 +124,27 @@ export class Project {
 
   /** Chains whose checkpoint has reached the height, from the database: cheaper than a `status` process. */
   async reached(heights: Readonly<Record<string, number>>): Promise<void> {
-    await waitUntil(`checkpoints at ${JSON.stringify(heights)}`, async () => {
-      const rows = await this.query<{ chain: string; height: string | null }>(
-        'select chain, height from checkpoint',
-      )
-      const at = new Map(rows.map((row) => [row.chain, row.height === null ? -1 : Number(row.height)]))
-      return Object.entries(heights).every(([chain, height]) => (at.get(chain) ?? -1) >= height)
-    })
+    await waitUntil(
+      `checkpoints at ${JSON.stringify(heights)}`,
+      async () => {
+        const rows = await this.query<{ chain: string; height: string | null }>(
+          'select chain, height from checkpoint',
+        )
+        const at = new Map(rows.map((row) => [row.chain, row.height === null ? -1 : Number(row.height)]))
+        return Object.entries(heights).every(([chain, height]) => (at.get(chain) ?? -1) >= height)
+      },
+      PATIENCE_MS,
+    )
   }
 
   released(): Promise<unknown> {
-    return waitUntil('the release', async () => {
-      return (await this.count(`_global where key like 'rewind%'`)) === 0
-    })
+    return waitUntil(
+      'the release',
+      async () => {
+        return (await this.count(`_global where key like 'rewind%'`)) === 0
+      },
+      PATIENCE_MS,
+    )
   }
 
   /** All rows of all tables (partitions through their table), as text, save those named. */
@@ -163,13 +174,17 @@ export class Project {
       configOf(this.database.url, 'fresh', this.chains, this.settings, heights),
     )
     const indexer = this.lockstep(['start'], { config })
-    await waitUntil('the fresh index', async () => {
-      const exists = await this.query<{ there: boolean }>(
-        `select to_regclass('fresh.chain_status') is not null as there`,
-      )
-      if (exists[0]?.there !== true) return false
-      return (await this.count(`fresh.chain_status where phase = 'finished'`)) === this.chains.length
-    })
+    await waitUntil(
+      'the fresh index',
+      async () => {
+        const exists = await this.query<{ there: boolean }>(
+          `select to_regclass('fresh.chain_status') is not null as there`,
+        )
+        if (exists[0]?.there !== true) return false
+        return (await this.count(`fresh.chain_status where phase = 'finished'`)) === this.chains.length
+      },
+      PATIENCE_MS,
+    )
     await indexer.stop()
   }
 
