@@ -12,6 +12,7 @@ import {
   type SourceWish,
 } from '@lockstep/domain'
 import type { Logger } from '@lockstep/telemetry'
+import { Announcements } from './announcements.js'
 import { parseTx } from './answers.js'
 import { CometEndpoint, type VerifiedEndpoint } from './comet-endpoint.js'
 import { EndpointPool } from './endpoint-pool.js'
@@ -27,6 +28,8 @@ export interface CosmosSourceDependencies {
   readonly requestTimeoutMs?: number
   /** A longer answer is refused; default 256 MiB, some times the largest results that are known of. */
   readonly answerBytesMax?: number
+  /** How long nothing may come of a subscription before it is opened anew; default 30 s. */
+  readonly silentAfterMs?: number
 }
 
 /** A chain of CometBFT nodes (0.34, 0.37, 0.38, 1.x) over HTTP. Nothing is asked before the first call. */
@@ -41,27 +44,32 @@ export function createCosmosSource(options: CosmosChainOptions, deps: CosmosSour
     return new CometEndpoint(new FetchRpcClient(options.chain, url, limits), options.chainId)
   })
   const pool = new EndpointPool(options.chain, endpoints, deps.logger)
-  return new CosmosSource(options, pool, new Finalized(options), null)
+  const announced = new Announcements(options, deps)
+  return new CosmosSource({ options, pool, announced, finalized: new Finalized(options) }, null)
+}
+
+/** What a source and those that ask its nodes for something else have in common. */
+interface Shared {
+  readonly options: CosmosChainOptions
+  readonly pool: EndpointPool
+  readonly announced: Announcements
+  readonly finalized: Finalized
 }
 
 class CosmosSource implements ChainSource {
   readonly chain
+  readonly #shared: Shared
   readonly #options: CosmosChainOptions
   readonly #pool: EndpointPool
-  readonly #finalized: Finalized
   readonly #wish: BlockWish
 
   /** @param only digests of the filters whose events are given; null: all */
-  constructor(
-    options: CosmosChainOptions,
-    pool: EndpointPool,
-    finalized: Finalized,
-    only: ReadonlySet<string> | null,
-  ) {
+  constructor(shared: Shared, only: ReadonlySet<string> | null) {
+    const { options, pool } = shared
     this.chain = options.chain
+    this.#shared = shared
     this.#options = options
     this.#pool = pool
-    this.#finalized = finalized
     this.#wish = {
       filters: new EventFilters(options.contracts, only),
       transactions: options.transactions,
@@ -75,7 +83,7 @@ class CosmosSource implements ChainSource {
   async tip(signal?: AbortSignal): Promise<ChainTip> {
     const head = await this.#pool.run((node) => readHead(node, signal), signal)
     await this.#pool.sawHead(head.height, signal)
-    return { head, finalized: this.#finalized.raise(head.height) }
+    return { head, finalized: this.#shared.finalized.raise(head.height) }
   }
 
   header(height: Height, signal?: AbortSignal): Promise<BlockRef | null> {
@@ -129,18 +137,20 @@ class CosmosSource implements ChainSource {
 
   /** Cosmos chains have no factories yet, so known children do not matter. */
   asking({ only }: SourceWish): ChainSource {
-    return new CosmosSource(this.#options, this.#pool, this.#finalized, only)
+    return new CosmosSource(this.#shared, only)
   }
 
-  onHead(): () => void {
-    return () => {}
+  onHead(listener: () => void): () => void {
+    return this.#shared.announced.listen(listener)
   }
 
-  trouble(): null {
-    return null
+  trouble(): string | null {
+    const troubles = [...this.#pool.troubles, ...this.#shared.announced.troubles]
+    return troubles.length === 0 ? null : troubles.join('; ')
   }
 
   async close(): Promise<void> {
+    this.#shared.announced.close()
     this.#pool.close()
   }
 }

@@ -14,7 +14,7 @@ import { createLogger, silentLogger } from '@lockstep/telemetry'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { cosmosChainOptions, SimulatedCometChain, SimulatedCometNode } from '../../testkit/src/comet/index.js'
 import { createCosmosSource } from './cosmos-source.js'
-import { VERIFIED_FOR_MS } from './endpoint-pool.js'
+import { COMPARED_EVERY_MS, STALLED_AFTER_MS, VERIFIED_FOR_MS } from './endpoint-pool.js'
 
 const at = (height: number) => height as Height
 const nodes: SimulatedCometNode[] = []
@@ -157,6 +157,70 @@ it('goes to a node that keeps more; a height is pruned only where all say so', a
   await expect(source.header(at(2))).rejects.toThrow(HeightPrunedError)
   await b.stop()
   await expect(source.header(at(2))).rejects.toThrow(RpcUnavailableError)
+})
+
+it('names the gap up to where the node begins that keeps most', async () => {
+  a.pruneBelow(8)
+  b.pruneBelow(6)
+  await expect(open([a.url, b.url]).range(at(2), at(9))).rejects.toThrow(/blocks 2 to 5: its lowest is 6/)
+})
+
+/** Time as the pool sees it, from now on. */
+function passes(ms: number): void {
+  const now = performance.now()
+  vi.spyOn(performance, 'now').mockReturnValue(now + ms)
+}
+
+it('leaves a node that stands still for one that is ahead', async () => {
+  const source = open([a.url, b.url])
+  a.stall()
+  await source.tip()
+  chain.extendEmpty(1, 1_000_000n)
+  expect((await source.tip()).head.height).toBe(10)
+  passes(STALLED_AFTER_MS)
+  await source.tip()
+  expect((await source.tip()).head.height).toBe(11)
+})
+
+it('leaves a node that follows far behind the others, not one that is a block behind', async () => {
+  const source = open([a.url, b.url])
+  await source.tip()
+  chain.extendEmpty(6, 1_000_000n)
+  a.lowerHead(15)
+  passes(COMPARED_EVERY_MS)
+  await source.tip()
+  a.lowerHead(16)
+  expect((await source.tip()).head.height).toBe(16)
+  expect(calls(b).filter((method) => method === 'blockchain')).toEqual([])
+  a.lowerHead(10)
+  await source.tip()
+  chain.extendEmpty(10, 1_000_000n)
+  a.lowerHead(17)
+  passes(COMPARED_EVERY_MS)
+  await source.tip()
+  expect((await source.tip()).head.height).toBe(26)
+})
+
+it('stays where it is on a chain that was halted, however long', async () => {
+  const source = open([a.url, b.url])
+  await source.tip()
+  for (const hours of [1, 2, 3]) {
+    passes(hours * 3_600_000)
+    expect((await source.tip()).head).toEqual(chain.ref(10))
+  }
+  expect(calls(b).filter((method) => method !== 'status')).toEqual([])
+  chain.extendEmpty(1, 1_000_000n)
+  expect((await source.tip()).head).toEqual(chain.ref(11))
+})
+
+it('tells of a node that fails while another serves, until it is well again', async () => {
+  const source = open([a.url, b.url])
+  a.failNext(1, { kind: 'status', status: 502 })
+  await source.tip()
+  expect(source.trouble()).toBe(`${a.url}: HTTP status 502`)
+  passes(COMPARED_EVERY_MS)
+  await source.tip()
+  expect(source.trouble()).toBeNull()
 })
 
 it('goes to another node after an answer that cannot be used', async () => {

@@ -31,6 +31,8 @@ const LAG_MAX = 5
 interface Candidate {
   readonly endpoint: CometEndpoint
   verified: { readonly by: VerifiedEndpoint; readonly atMs: number } | null
+  /** What it last failed with; null: it did not, or was well since. */
+  failure: LockstepError | null
   /** Set while the node is shut out: it said that it is of another network. */
   refused: { readonly error: WrongChainError; readonly atMs: number } | null
 }
@@ -52,7 +54,17 @@ export class EndpointPool {
     endpoints: readonly CometEndpoint[],
     readonly logger: Logger,
   ) {
-    this.#candidates = endpoints.map((endpoint) => ({ endpoint, verified: null, refused: null }))
+    this.#candidates = endpoints.map((endpoint) => ({
+      endpoint,
+      verified: null,
+      failure: null,
+      refused: null,
+    }))
+  }
+
+  /** What is the matter with nodes, a line each. */
+  get troubles(): string[] {
+    return this.#candidates.flatMap(({ failure }) => (failure === null ? [] : [reasonOf(failure)]))
   }
 
   /**
@@ -66,6 +78,7 @@ export class EndpointPool {
     for (const candidate of this.#inOrder()) {
       try {
         const answer = await work(await this.#verified(candidate, signal))
+        candidate.failure = null
         this.#settleOn(candidate, failures)
         return answer
       } catch (error) {
@@ -148,6 +161,7 @@ export class EndpointPool {
     const by = await candidate.endpoint.verify(signal)
     candidate.verified = { by, atMs: performance.now() }
     candidate.refused = null
+    candidate.failure = null
     return by
   }
 
@@ -168,6 +182,7 @@ export class EndpointPool {
     const failure = error instanceof RpcErrorAnswer ? candidate.endpoint.unavailable(error.text) : error
     if (!(failure instanceof LockstepError)) throw failure
     candidate.verified = null
+    candidate.failure = failure
     if (failure instanceof WrongChainError && candidate.refused?.error !== failure) {
       candidate.refused = { error: failure, atMs: performance.now() }
       this.logger.error({ chain: this.chain, err: failure }, 'endpoint of another chain was shut out')

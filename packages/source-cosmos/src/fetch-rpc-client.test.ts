@@ -67,7 +67,7 @@ describe('a call', () => {
     await expect(call(source)).rejects.toThrow(RpcUnavailableError)
   })
 
-  it('is aborted inside a call through cosmjs and inside a pause too', async () => {
+  it('is aborted inside a request and inside a pause too', async () => {
     await source.header(at(1))
     const lag = () => {
       node.lagResults(1000)
@@ -108,6 +108,25 @@ describe('a call', () => {
     node.failNext(1, fault)
     await expect(source.tip()).rejects.toThrow(words)
     expect((await source.tip()).head.height).toBe(4)
+  })
+
+  it('is not made before the time that a refusal asks for', async () => {
+    await source.check()
+    const before = node.server.httpRequests
+    node.failNext(1, { kind: 'status', status: 429, headers: { 'retry-after': '1' } })
+    await expect(source.tip()).rejects.toThrow(/HTTP status 429/)
+    await expect(source.tip()).rejects.toThrow(/left alone for another \d+ ms/)
+    expect(node.server.httpRequests).toBe(before + 1)
+    await sleep(1100)
+    expect((await source.tip()).head.height).toBe(4)
+  })
+
+  it('whose answer is too long is not read to its end', async () => {
+    const options = cosmosChainOptions({ rpc: [node.url] })
+    const strict = createCosmosSource(options, { logger: silentLogger(), answerBytesMax: 2000 })
+    await expect(strict.header(at(2))).resolves.toEqual(chain.ref(2))
+    await expect(strict.range(at(1), at(4))).rejects.toThrow(/its answer is longer than 2000 bytes/)
+    await strict.close()
   })
 
   it('reads a JSON-RPC error out of an answer with status 500', async () => {

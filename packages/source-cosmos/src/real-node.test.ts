@@ -13,11 +13,17 @@ import { createCosmosSource } from './cosmos-source.js'
 
 const binary = findCometBft()
 
-function open(url: string, chainId: string): ChainSource {
+function open(url: string, chainId: string, ws: string | null = null): ChainSource {
   const contracts = [
     { contract: 'app', address: null, events: [{ type: 'app', action: null }], failedTransactions: false },
   ]
-  const options = cosmosChainOptions({ rpc: [url], chainId, blocks: 'events', contracts })
+  const options = cosmosChainOptions({
+    rpc: [{ url, ws }],
+    chainId,
+    blocks: 'events',
+    contracts,
+    transactions: true,
+  })
   return createCosmosSource(options, { logger: silentLogger() })
 }
 
@@ -52,6 +58,33 @@ describe.skipIf(binary === null)('a real CometBFT node', () => {
     })
     expect(await source.blockOfTransaction(tx.hash)).toEqual(block?.ref)
     expect(await source.blockOfTransaction(`0x${'0'.repeat(64)}`)).toBeNull()
+  })
+
+  it('gives the transaction of an event, although its bytes are none of the Cosmos SDK', async () => {
+    const tx = await node.addTx('taste', 'sweet')
+    expect((await source.block(tx.height as Height))?.transactions).toMatchObject([
+      {
+        txIndex: 0,
+        txHash: tx.hash,
+        success: true,
+        code: 0,
+        fee: { undecoded: expect.any(String) },
+        memo: null,
+      },
+    ])
+  })
+
+  it('announces its heads', async () => {
+    const listening = open(node.url, 'kv-1', node.url.replace('http', 'ws'))
+    let heard = 0
+    await new Promise<void>((resolve) => {
+      listening.onHead(() => {
+        heard += 1
+        if (heard === 3) resolve()
+      })
+    })
+    expect(listening.trouble()).toBeNull()
+    await listening.close()
   })
 
   it('gives a linked range over pages of headers, with the blocks that hold events', async () => {

@@ -1,7 +1,9 @@
 // Blocks of real chains, recorded, served by the simulated node: what the source makes of them is compared with
 // counts that are taken from the recordings by hand-written, much simpler code, and with facts written down here.
-import { existsSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { CosmosChainOptions } from '@lockstep/config'
 import {
   type ChainSource,
   formatTime,
@@ -18,21 +20,26 @@ import {
   SimulatedCometNode,
 } from '../../testkit/src/comet/index.js'
 import { parseBlockResults } from './answers.js'
-import type { AttributeEncoding } from './attribute-encoding.js'
+import { type AttributeEncoding, encodingOf } from './attribute-encoding.js'
 import { selectEvents } from './block-events.js'
 import { createCosmosSource } from './cosmos-source.js'
 import { EventFilters } from './event-filters.js'
+import { headerHash } from './header-hash.js'
 
 const DATA = process.env.LOCKSTEP_REAL_DATA ?? ''
 const available = DATA !== '' && existsSync(join(DATA, 'cosmos'))
 const folder = (...parts: readonly string[]) => join(DATA, 'cosmos', ...parts)
 
+const ALL = { contract: 'all', address: null, events: null, failedTransactions: false }
+const EVERYTHING = new EventFilters([ALL])
+
 async function withSource(
   recorded: RecordedCometChain,
   test: (source: ChainSource) => Promise<void>,
+  wish: Pick<CosmosChainOptions, 'transactions' | 'contracts'> = { transactions: false, contracts: [ALL] },
 ): Promise<void> {
   const node = await SimulatedCometNode.start(recorded)
-  const options = cosmosChainOptions({ rpc: [node.url], chainId: recorded.chainId })
+  const options = cosmosChainOptions({ ...wish, rpc: [node.url], chainId: recorded.chainId })
   const source = createCosmosSource(options, { logger: silentLogger() })
   try {
     await test(source)
@@ -42,11 +49,14 @@ async function withSource(
   }
 }
 
-const ALL = { contract: 'all', address: null, events: null, failedTransactions: false }
-const EVERYTHING = new EventFilters([ALL])
+interface Result {
+  readonly code: number
+  readonly gas_used: string
+  readonly events?: readonly unknown[]
+}
 
 interface Results {
-  readonly txs_results?: readonly { readonly code: number; readonly events?: readonly unknown[] }[] | null
+  readonly txs_results?: readonly Result[] | null
   readonly begin_block_events?: readonly unknown[] | null
   readonly end_block_events?: readonly unknown[] | null
 }
@@ -90,6 +100,87 @@ describe.skipIf(!available)('recorded chains (LOCKSTEP_REAL_DATA)', () => {
       })
     },
   )
+
+  it.each(chains)(
+    '%s, version %s: failed transactions are marked, and every transaction that holds an event comes with it',
+    async (name, version, folders) => {
+      const recorded = loadRecordedCometChain(version, ...folders())
+      const wish = { transactions: true, contracts: [{ ...ALL, failedTransactions: true }] }
+      const test = async (source: ChainSource) => {
+        for (const height of recorded.heights) {
+          const served = recorded.at(height)
+          if (served === null || served.results === null) continue
+          const results = (served.results as unknown as Results).txs_results ?? []
+          const given = results.flatMap(({ code, gas_used, events }, txIndex) => {
+            const tx = Buffer.from(served.block.block.data.txs?.[txIndex] ?? '', 'base64')
+            const txHash = `0x${createHash('sha256').update(tx).digest('hex')}`
+            return events?.length ? [{ txIndex, txHash, code, success: code === 0, gasUsed: gas_used }] : []
+          })
+          const block = await source.block(height as Height)
+          const told = block?.transactions.map(({ txIndex, txHash, code, success, gasUsed }) => ({
+            txIndex,
+            txHash,
+            code,
+            success,
+            gasUsed,
+          }))
+          expect(told).toEqual(given)
+          if (name !== 'dockerchain')
+            // the others are chains of the Cosmos SDK
+            expect(block?.transactions.every(({ fee, memo }) => Array.isArray(fee) && memo !== null)).toBe(
+              true,
+            )
+          const marked = block?.events.filter(({ args }) => args?._failed !== undefined).length
+          const failed = results.map(({ code, events }) => (code === 0 ? 0 : (events?.length ?? 0)))
+          expect(marked).toBe(failed.reduce((sum, count) => sum + count, 0))
+        }
+      }
+      await withSource(recorded, test, wish)
+    },
+  )
+
+  it('all block hashes of all recordings are those of their headers', () => {
+    const hashes = recordedObjects().flatMap((object) => {
+      const { block_id, header, block } = object as Record<string, Record<string, unknown> | undefined>
+      const given = header ?? (block?.header as Record<string, unknown> | undefined)
+      return block_id === undefined || given?.data_hash === undefined
+        ? []
+        : [[headerHash(given, 'header'), block_id.hash]]
+    })
+    expect(hashes.length).toBeGreaterThan(150)
+    for (const [computed, recorded] of hashes) expect(computed).toBe(`0x${String(recorded).toLowerCase()}`)
+  })
+
+  it('of all recorded results the encoding is told by what they hold, whatever the version', () => {
+    const encodings = recordedObjects().flatMap((object) => {
+      if (!('txs_results' in object) || !('height' in object)) return []
+      const results = parseBlockResults(object)
+      const facts = selectEvents(results, 'plain', new EventFilters([{ ...ALL, failedTransactions: true }]))
+      const lists = [
+        results.beginBlock,
+        results.endBlock,
+        results.finalizeBlock,
+        ...results.txs.map(({ events }) => events),
+      ]
+      expect(facts).toHaveLength(lists.reduce((sum, list) => sum + list.length, 0))
+      if (!facts.some(({ args }) => Object.keys(args ?? {}).length > 0)) return []
+      return [(['base64', 'plain'] as const).map((byVersion) => encodingOf(results, byVersion))]
+    })
+    expect(encodings.length).toBeGreaterThan(30)
+    for (const [first, second] of encodings) expect(first).toBe(second)
+    expect(new Set(encodings.flat())).toEqual(new Set(['base64', 'plain']))
+  })
+
+  it('a real transaction: its fee and its memo (Cronos block 6580)', async () => {
+    const recorded = loadRecordedCometChain('0.34.24', folder('crypto-com/cronos_777-1'))
+    const test = async (source: ChainSource) => {
+      const facts = (await source.block(6580 as Height))?.transactions
+      expect(facts).toMatchObject([
+        { code: 0, fee: [{ denom: 'basecro', amount: '129759063724000000' }], memo: '' },
+      ])
+    }
+    await withSource(recorded, test, { transactions: true, contracts: [ALL] })
+  })
 
   it('Cronos block 1634: its hash, time, and the hash of its transaction', async () => {
     await withSource(loadRecordedCometChain('0.34.24', folder('crypto-com/cronos_777-1')), async (source) => {
@@ -177,6 +268,19 @@ describe.skipIf(!available)('recorded chains (LOCKSTEP_REAL_DATA)', () => {
     })
   })
 })
+
+/** Every object in every recorded answer. */
+function recordedObjects(): object[] {
+  const files = readdirSync(folder(), { recursive: true, encoding: 'utf8' })
+  const json = files.filter((file) => file.endsWith('.json') && !file.startsWith('chain-registry'))
+  return json.flatMap((file) => objectsIn(JSON.parse(readFileSync(folder(file), 'utf8'))))
+}
+
+function objectsIn(value: unknown): object[] {
+  if (typeof value !== 'object' || value === null) return []
+  const inside = Object.values(value).flatMap(objectsIn)
+  return Array.isArray(value) ? inside : [value, ...inside]
+}
 
 it.runIf(!available)('recorded chains are skipped: LOCKSTEP_REAL_DATA is not set', (context) => {
   context.skip('set LOCKSTEP_REAL_DATA to the folder with recorded chain data')

@@ -6,6 +6,7 @@ import {
   internalError,
   resultsMissing,
 } from './comet-methods.js'
+import { CometSockets } from './comet-sockets.js'
 import type { CometChainView } from './comet-wire.js'
 
 /** Answers in the node's place; `honest` is what it would have said. */
@@ -18,6 +19,8 @@ export type CometOverride = (params: CometParams, honest: () => unknown) => unkn
 export class SimulatedCometNode {
   /** Delays, dropped connections and other faults below JSON-RPC; counts of calls. */
   readonly server: JsonRpcServer
+  /** Subscriptions to new blocks; a test says when they are announced. */
+  readonly sockets: CometSockets
   /** Calls of `block_results` that still find nothing: results come a moment after their block. */
   #resultsLag = 0
   #network: string | null = null
@@ -28,6 +31,7 @@ export class SimulatedCometNode {
 
   private constructor(readonly chain: CometChainView) {
     this.server = new JsonRpcServer((method, params) => this.#answer(method, params))
+    this.sockets = new CometSockets(this.server.httpServer)
   }
 
   static async start(chain: CometChainView): Promise<SimulatedCometNode> {
@@ -40,7 +44,19 @@ export class SimulatedCometNode {
     return this.server.url
   }
 
+  get wsUrl(): string {
+    return this.url.replace('http', 'ws')
+  }
+
+  /** Tells subscribers of the head. */
+  announce(): void {
+    const { chain, head } = this.state
+    const served = chain.at(head)
+    if (served !== null) this.sockets.announce(served)
+  }
+
   async stop(): Promise<void> {
+    this.sockets.stop()
     await this.server.stop()
   }
 
