@@ -43,7 +43,7 @@ test('no file or folder is a drawer for odds and ends', () => {
 })
 
 test('files are kebab-case', () => {
-  const others = files.filter(({ name }) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture))?\.ts$/.test(name))
+  const others = files.filter(({ name }) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture|d))?\.ts$/.test(name))
   expect(others.map(({ path }) => path)).toEqual([])
 })
 

@@ -157,7 +157,7 @@ it('S22: results that come after their block are waited for; where they do not c
   await expect(source.block(at(1))).rejects.toMatchObject({
     code: 'rpc_unavailable',
     retryable: true,
-    message: expect.stringMatching(/degraded at block 1: it has the block, but not its results/),
+    message: expect.stringMatching(/degraded: it has block 1, but not its results/),
   })
 })
 

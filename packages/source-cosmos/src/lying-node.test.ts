@@ -106,7 +106,7 @@ describe('a node that lags or lies', () => {
   it('is given up where its results do not come', async () => {
     node.lagResults(1000)
     await expect(source.block(at(4))).rejects.toThrow(
-      /degraded at block 4: it has the block, but not its results: .*could not find results for height #4/,
+      /degraded: it has block 4, but not its results: .*could not find results for height #4/,
     )
   })
 

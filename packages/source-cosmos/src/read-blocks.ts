@@ -108,7 +108,7 @@ async function readResults(
 /** The worker shows it as what its chain waits for, and asks again; nothing above is stored meanwhile. */
 const lagged = (endpoint: VerifiedEndpoint['endpoint'], height: number, error: unknown) =>
   endpoint.unavailable(
-    `degraded at block ${height}: it has the block, but not its results: ` +
+    `degraded: it has block ${height}, but not its results: ` +
       `${error instanceof RpcErrorAnswer ? error.text : String(error)}`,
   )
 
