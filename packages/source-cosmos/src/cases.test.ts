@@ -1,5 +1,6 @@
 // Situations met in the field, each with its number: nodes that differ, first blocks, pruned nodes, late results. The
 // simulated node over real HTTP; where a node is odd, its answer is replaced.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { CosmosChainOptions } from '@lockstep/config'
 import { type ChainSource, type Height, TX_INDEX_END_BLOCK } from '@lockstep/domain'
 import { silentLogger } from '@lockstep/telemetry'
@@ -144,6 +145,11 @@ it('S21: pruned heights come from a node that has them; alone, the gap is named 
   const both = open([pruned, whole])
   expect((await both.range(at(11), at(60))).blocks).toHaveLength(50)
   const alone = open([pruned])
+  // The first page's refusal comes last: what is named is the whole gap all the same.
+  pruned.override('blockchain', async (params, honest) => {
+    if (params.minHeight === '11' && params.maxHeight === '30') await sleep(200)
+    return honest()
+  })
   for (const answer of [alone.range(at(11), at(60)), alone.block(at(11))])
     await expect(answer).rejects.toThrow(/no longer has blocks 11 to 49: its lowest is 50/)
 })

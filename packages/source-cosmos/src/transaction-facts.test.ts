@@ -60,6 +60,14 @@ describe('bytes that are no transaction of the Cosmos SDK', () => {
     ['a transaction that was cut off', withMemo('hello').subarray(0, -1)],
     ['a transaction with more behind it', Buffer.concat([withMemo('hello'), Buffer.of(1)])],
     ['a transaction without a signature', Buffer.concat([field(1, Buffer.alloc(3)), field(2, authInfo())])],
+    [
+      'a transaction with a field that there is none of',
+      Buffer.concat([withMemo('a'), field(15, Buffer.of(1))]),
+    ],
+    [
+      'a transaction in another order',
+      Buffer.concat([field(2, authInfo()), field(1, Buffer.alloc(0)), field(3, Buffer.alloc(64))]),
+    ],
     ['a body that is no message', txOf(Buffer.of(0x0a, 0xff, 0xff, 0xff))],
     ['an AuthInfo without a fee', txOf(Buffer.alloc(0), Buffer.alloc(0))],
     ['an Ethereum transaction', Buffer.from('f86c808504a817c800825208943535353535353535353535', 'hex')],
