@@ -20,7 +20,8 @@ export async function fetchBlock(
   if (header === null) return null
   const filters = reader.filters()
   const first: EvmLog[] = []
-  for (const filter of filters) first.push(...(await fetchLogsOfBlock(node, filter, header, scope)))
+  for (const filter of filters)
+    for (const log of await fetchLogsOfBlock(node, filter, header, scope)) first.push(log)
   const confirmed = await confirmEmpty(node, reader, first.length > 0 ? [] : [header], scope)
   const { logs, children } = await followChildren(
     reader,

@@ -1,1 +1,2 @@
+export { compileEvent, type EventDecoder, type LogContent } from './decode-event.js'
 export { createEvmSource, type EvmSourceDeps } from './evm-source.js'
