@@ -1,12 +1,16 @@
+import { benchDecode } from './decode.js'
 import { benchRewind } from './rewind.js'
 
 /*
- * `npm run bench -- rewind [--json]`. Numbers are ratios against something that runs beside them in the same run:
+ * `npm run bench -- <rewind | decode> [--json]`. Numbers are ratios against something that runs beside them in the same run:
  * machines are shared, and seconds alone say nothing.
  */
 
 const [what, ...words] = process.argv.slice(2)
-const benches: Record<string, () => Promise<readonly BenchRow[]>> = { rewind: benchRewind }
+const benches: Record<string, () => Promise<readonly BenchRow[]>> = {
+  rewind: benchRewind,
+  decode: benchDecode,
+}
 
 export interface BenchRow {
   readonly what: string
