@@ -40,6 +40,25 @@ test('any bytes come back, and their text can be stored', () => {
   )
 })
 
+test('a megabyte of broken bytes costs no more than as many good ones', () => {
+  const broken = new Uint8Array(1_000_000).fill(0xff)
+  // A decoder that throws for each of them takes minutes, in which a worker's lease runs out.
+  expect(storableTextOf(broken)).toHaveLength(2_000_000)
+}, 20_000)
+
+test('what is text stays text, as the platform decodes it', () => {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const edges = [
+    0x03, 0x80, 0x800, 0x1000, 0xd800, 0xe000, 0x10000, 0x40000, 0x100000, 0x10f700, 0x10f800, 0x110000,
+  ]
+  for (const code of edges.flatMap((edge) => [edge - 2, edge - 1, edge, edge + 1])) {
+    const character = code > 0x10ffff ? '' : String.fromCodePoint(code)
+    if (!character.isWellFormed() || (code & ~0xff) === 0x10f700) continue
+    const framed = Uint8Array.from([0xff, ...Buffer.from(character, 'utf8')])
+    expect(storableTextOf(framed)).toBe(`\u{10F7FF}${decoder.decode(framed.subarray(1))}`)
+  }
+})
+
 test('text and bytes follow one rule', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
