@@ -102,8 +102,6 @@ const fixedList = (element: ValueDecoder, length: number): ValueDecoder => ({
 })
 
 function readElements(element: ValueDecoder, data: LogData, at: number, length: number): JsonValue[] {
-  if (at + length * element.headBytes > data.size)
-    throw new UnfitLogError(`they end after ${data.size} bytes, within a list of ${length}`)
   const values: JsonValue[] = []
   for (let index = 0; index < length; index++) {
     if (element.headBytes === 0) data.charge(WORD) // elements of nothing cost no bytes, only memory

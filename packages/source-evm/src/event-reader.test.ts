@@ -156,6 +156,39 @@ test('events come in order of position, where a chain counts logs anew in each t
   ])
 })
 
+test('equal log indices of different transactions are both kept, the same log twice is one', () => {
+  const entries = [{ contract: 'coin', addresses: null, events: [ERC20] }]
+  const [one, two] = ['11', '22'].map((byte, txIndex) =>
+    log({ txIndex, txHash: `0x${byte.repeat(32)}` }),
+  ) as [EvmLog, EvmLog]
+  expect(
+    read(entries, two, one, { ...two }, { ...one }).map(({ txIndex, eventIndex }) => [txIndex, eventIndex]),
+  ).toEqual([
+    [0, 0],
+    [1, 0],
+  ])
+  expect(() => read(entries, one, { ...one, data: '0x' })).toThrow(/two different logs 0/)
+})
+
+test('tuples, lists and indexed dynamic values come with their names', () => {
+  const deal = event(
+    'event Deal(string indexed title, (address who, uint256[2] range)[] sides, (bool, bytes note) end)',
+  )
+  const data = encodeAbiParameters(deal.inputs.slice(1), [
+    [{ who: A, range: [1n, 2n] }],
+    [true, '0x0102'],
+  ] as never)
+  const [fact] = read(
+    [{ contract: 'c', addresses: null, events: [deal] }],
+    log({ topics: [toEventSelector(deal), WORD], data }),
+  )
+  expect(fact?.args).toEqual({
+    title: WORD,
+    sides: [{ who: A, range: ['1', '2'] }],
+    end: { 0: true, note: '0x0102' },
+  })
+})
+
 test.each([{ blockHash: `0x${'bb'.repeat(32)}` as const }, { blockNumber: 8 }])(
   'a log of another block is refused: %j',
   (stray) => {

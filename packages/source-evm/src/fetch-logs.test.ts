@@ -43,7 +43,7 @@ beforeEach(async () => {
   await node.start()
   source = createEvmSource(evmChainOptions({ rpc: [node.url] }), {
     logger: silentLogger(),
-    requestTimeoutMs: 500,
+    requestTimeoutMs: 2_000,
   })
 })
 afterEach(async () => {
