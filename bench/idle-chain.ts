@@ -38,6 +38,8 @@ export function evenSource(name: string, headAt: () => number, onFetch: () => vo
     onHead: () => () => {},
     trouble: () => null,
     asking: () => source,
+    onHead: () => () => {},
+    trouble: () => null,
     close: async () => {},
   }
   return source

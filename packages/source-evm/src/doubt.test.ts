@@ -4,7 +4,6 @@
  * Method: two simulated nodes over HTTP that serve one chain, the first of which leaves logs out.
  */
 import { Writable } from 'node:stream'
-import type { EvmChainOptions } from '@lockstep/config'
 import { type ChainSource, height } from '@lockstep/domain'
 import { createLogger } from '@lockstep/telemetry'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -32,7 +31,7 @@ afterEach(async () => {
   await Promise.all([liar.stop(), other.stop()])
 })
 
-function sourceOf(options: Partial<EvmChainOptions> & { rpc: readonly string[] }): ChainSource {
+function sourceOf(options: Parameters<typeof evmChainOptions>[0]): ChainSource {
   const destination = new Writable({
     decodeStrings: false,
     write: (line, _encoding, done) => {
