@@ -23,6 +23,7 @@ import { fetchHeader } from './fetch-headers.js'
 import { fetchRange } from './fetch-range.js'
 import { fetchBlockOfTransaction } from './fetch-transaction.js'
 import { FinalityReader } from './finality.js'
+import { HeadAnnouncements } from './head-announcements.js'
 import { OddityLog } from './oddity-log.js'
 
 export interface EvmSourceDeps {
@@ -46,6 +47,7 @@ export function createEvmSource(options: EvmChainOptions, deps: EvmSourceDeps): 
   const shared: SharedParts = {
     options,
     nodes: new EndpointList(options, deps.logger, timesOf(deps)),
+    heads: new HeadAnnouncements(options, deps.logger),
     finality: new FinalityReader(options, deps.logger),
     index: new EventIndex(options),
     oddities: new OddityLog(options.chain, deps.logger),
@@ -58,6 +60,7 @@ export function createEvmSource(options: EvmChainOptions, deps: EvmSourceDeps): 
 interface SharedParts {
   readonly options: EvmChainOptions
   readonly nodes: EndpointList
+  readonly heads: HeadAnnouncements
   readonly finality: FinalityReader
   readonly index: EventIndex
   readonly oddities: OddityLog
@@ -72,12 +75,14 @@ class EvmSource implements ChainSource {
   readonly chain: ChainKey
   readonly #shared: SharedParts
   readonly #nodes: EndpointList
+  readonly #heads: HeadAnnouncements
   readonly #reader: EventReader
 
   constructor(shared: SharedParts, wish: SourceWish) {
     this.chain = shared.options.chain
     this.#shared = shared
     this.#nodes = shared.nodes
+    this.#heads = shared.heads
     this.#reader = new EventReader(shared.index, wish, shared.oddities)
   }
 
@@ -89,6 +94,7 @@ class EvmSource implements ChainSource {
     return this.#nodes.ask(signal, async (node, scope, member) => {
       const tip = await this.#shared.finality.readTip(node, scope)
       member.sawHead(tip.head.height)
+      this.#heads.sawHead(tip.head.height)
       return tip
     })
   }
@@ -121,15 +127,17 @@ class EvmSource implements ChainSource {
     return new EvmSource(this.#shared, wish)
   }
 
-  onHead(): () => void {
-    return () => {}
+  onHead(listener: () => void): () => void {
+    return this.#heads.listen(listener)
   }
 
   trouble(): string | null {
-    return this.#nodes.trouble
+    const troubles = [this.#nodes.trouble, this.#heads.trouble].filter((trouble) => trouble !== null)
+    return troubles.length === 0 ? null : troubles.join('; ')
   }
 
   async close(): Promise<void> {
+    this.#heads.close()
     this.#nodes.close()
   }
 

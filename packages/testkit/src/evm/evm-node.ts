@@ -1,4 +1,11 @@
-import { HttpFailure, type HttpFault, JsonRpcServer, type RpcCall, RpcFault } from '../rpc/index.js'
+import {
+  HttpFailure,
+  type HttpFault,
+  JsonRpcServer,
+  type RpcCall,
+  RpcFault,
+  RpcSockets,
+} from '../rpc/index.js'
 import { answerEthMethod } from './eth-methods.js'
 import { boundsOf } from './match-logs.js'
 import { NodeView } from './node-view.js'
@@ -14,14 +21,19 @@ export type RangeRefusal =
   | { readonly code: number; readonly message: string; readonly data?: unknown }
   | HttpFault
 
-/** A node over HTTP that serves a chain, and fails and lies on demand. Several may serve one chain. */
+/** A node over HTTP and WebSocket that serves a chain, and fails and lies on demand. Several may serve one chain. */
 export class EvmNode<Chain extends ServedChain = ServedChain> {
   /** The chain id that it reports; null: that of its chain. */
   reportedChainId: number | null = null
   /** Log queries beyond the head: refused as geth does since 2025, or answered with what there is as before. */
   refusesBeyondHead = true
 
+  /** Subscriptions to new heads are accepted and nothing is delivered, which nobody is told. */
+  mutesHeads = false
+
   readonly #server: JsonRpcServer
+  readonly #sockets: RpcSockets
+  readonly #subscribers = new Set<(block: ServedBlock) => void>()
   readonly #overrides = new Map<string, AnswerOverride>()
   readonly #hidden = new Set<number>()
   #stalled: ServedChain | null = null
@@ -31,6 +43,10 @@ export class EvmNode<Chain extends ServedChain = ServedChain> {
 
   constructor(readonly chain: Chain) {
     this.#server = new JsonRpcServer((method, params) => this.#answer(method, params))
+    this.#sockets = new RpcSockets(this.#server.httpServer, (method, params, notify) =>
+      method === 'eth_subscribe' ? this.#subscribe(params, notify) : this.#answer(method, params),
+    )
+    chain.onBlock((block) => this.#announce(block))
   }
 
   /** Resolves with the address. `port` brings a stopped node back where it was. */
@@ -39,11 +55,26 @@ export class EvmNode<Chain extends ServedChain = ServedChain> {
   }
 
   stop(): Promise<void> {
+    this.dropSockets()
     return this.#server.stop()
   }
 
   get url(): string {
     return this.#server.url
+  }
+
+  get wsUrl(): string {
+    return this.#server.url.replace('http', 'ws')
+  }
+
+  /** WebSocket connections that were opened so far. */
+  get socketsOpened(): number {
+    return this.#sockets.opened
+  }
+
+  /** Those that are open now. */
+  get socketsOpen(): number {
+    return this.#sockets.open
   }
 
   get port(): number {
@@ -70,7 +101,19 @@ export class EvmNode<Chain extends ServedChain = ServedChain> {
   }
 
   dropConnections(): void {
+    this.dropSockets()
     this.#server.dropConnections()
+  }
+
+  /** Ends the WebSocket connections alone. */
+  dropSockets(): void {
+    this.#subscribers.clear()
+    this.#sockets.drop()
+  }
+
+  /** New WebSocket connections are refused. */
+  set refusesSockets(refuses: boolean) {
+    this.#sockets.refuses = refuses
   }
 
   set latencyMs(ms: number) {
@@ -123,6 +166,22 @@ export class EvmNode<Chain extends ServedChain = ServedChain> {
   /** Everything below the height was thrown away. */
   prune(lowest: number): void {
     this.#lowest = lowest
+  }
+
+  /** As geth: an id, and from then on a message for each new head. */
+  #subscribe(params: unknown, notify: (message: unknown) => void): string {
+    if (!Array.isArray(params) || params[0] !== 'newHeads')
+      throw new RpcFault(-32601, 'no such subscription here')
+    const subscription = quantity(this.#sockets.opened)
+    this.#subscribers.add(({ header: result }) =>
+      notify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } }),
+    )
+    return subscription
+  }
+
+  #announce(block: ServedBlock): void {
+    if (this.mutesHeads || this.#stalled !== null) return
+    for (const tell of this.#subscribers) tell(block)
   }
 
   async #answer(method: string, params: unknown): Promise<unknown> {

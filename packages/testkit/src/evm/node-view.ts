@@ -44,6 +44,10 @@ export class NodeView implements ServedChain {
     return this.#show(this.chain.byTransaction(txHash))
   }
 
+  onBlock(listener: (block: ServedBlock) => void): () => void {
+    return this.chain.onBlock(listener)
+  }
+
   snapshot(): ServedChain {
     return new NodeView(this.chain.snapshot(), this.lowered, this.lowest, this.hidden)
   }

@@ -49,6 +49,11 @@ export class RecordedEvmChain implements ServedChain {
     return this.#byTransaction.get(txHash.toLowerCase()) ?? null
   }
 
+  /** A recording does not grow. */
+  onBlock(): () => void {
+    return () => {}
+  }
+
   snapshot(): ServedChain {
     return this
   }

@@ -38,6 +38,8 @@ export interface ServedChain {
   /** Also a block that the chain left, as real nodes keep it for a while. */
   byHash(hash: string): ServedBlock | null
   byTransaction(txHash: string): ServedBlock | null
+  /** Calls for each block that comes, on whatever branch, until the returned function is called. */
+  onBlock(listener: (block: ServedBlock) => void): () => void
   /** The chain as it is now, whatever becomes of it. */
   snapshot(): ServedChain
 }

@@ -32,6 +32,7 @@ export class SimulatedEvmChain implements ServedChain {
   #byHash = new Map<string, ServedBlock>()
   #byTransaction = new Map<string, ServedBlock>()
   #branch = 0
+  readonly #listeners = new Set<(block: ServedBlock) => void>()
 
   constructor(options: SimulatedEvmChainOptions) {
     this.chainId = options.chainId
@@ -94,6 +95,11 @@ export class SimulatedEvmChain implements ServedChain {
     return this.#byTransaction.get(txHash.toLowerCase()) ?? null
   }
 
+  onBlock(listener: (block: ServedBlock) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
   snapshot(): ServedChain {
     const copy = new SimulatedEvmChain(this.#options)
     copy.#blocks = [...this.#blocks]
@@ -111,6 +117,7 @@ export class SimulatedEvmChain implements ServedChain {
     this.#blocks.push(block)
     this.#byHash.set(block.hash, block)
     for (const { hash } of block.transactions) this.#byTransaction.set(String(hash), block)
+    for (const listener of this.#listeners) listener(block)
     return block
   }
 

@@ -7,3 +7,4 @@ export {
   RpcFault,
   type RpcHandler,
 } from './json-rpc-server.js'
+export { RpcSockets, type SocketHandler } from './rpc-sockets.js'
