@@ -3,7 +3,7 @@ import type { ChainOptions, OnFork } from '@lockstep/config'
 import type { StepHook } from '@lockstep/rewind'
 import { type Database, Listener } from '@lockstep/store'
 import { type Logger, silentLogger } from '@lockstep/telemetry'
-import { createSource, runChainWorker } from '@lockstep/worker'
+import { createSource, type RetryDelays, runChainWorker } from '@lockstep/worker'
 import type { Deployment } from './deployment.js'
 
 export interface InProcessWorker {
@@ -21,6 +21,8 @@ export interface InProcessOptions {
   readonly pollMs?: number
   readonly onFork?: OnFork
   readonly onStep?: StepHook
+  /** Delays between tries of what failed. */
+  readonly retry?: RetryDelays
   readonly logger?: Logger
   readonly askNodesAgainMs?: number
 }
@@ -55,6 +57,7 @@ export function startWorker(
       logger,
       ...(more.onStep && { onStep: more.onStep }),
       ...(more.askNodesAgainMs !== undefined && { askNodesAgainMs: more.askNodesAgainMs }),
+      ...(more.retry && { retry: more.retry }),
     },
     stop.signal,
   ).finally(async () => {

@@ -158,6 +158,32 @@ test('S18: with finality by depth, so many blocks below the head are final; noth
   expect(await finalizedAt(5)).toBe(null)
 })
 
+test('S18: a depth beside the tag serves where the tag is refused, and a restart with a tag that works takes nothing back', async () => {
+  const node = await scene.evm(transfers(1000))
+  node.chain.finalizedDepth = 60
+  const finality = { by: 'both', tag: 'finalized', depth: 12 } as const
+  const alpha = evmChainOptions({ rpc: [node.url], startHeight: height(900), finality, pollMs: 30 })
+  const stage = await scene.deploy(alpha)
+  node.answer('eth_getBlockByNumber', ([at], honest) => {
+    if (at !== 'finalized') return honest()
+    throw new RpcFault(-32602, 'invalid block tag')
+  })
+  const { logger, lines } = recordingLogger()
+  const worker = stage.work(alpha, { logger })
+  await stage.untilAt('alpha', headOf(node))
+  await worker.stop()
+  expect((await stage.status('alpha'))?.finalized).toBe(988)
+  expect(lines.filter(({ msg }) => msg === 'finality tag was not answered')).toHaveLength(1)
+  const before = await stage.list('select height from event order by height')
+  node.answer('eth_getBlockByNumber', null)
+  stage.work(alpha)
+  node.extend(transfers(3, 5000))
+  await stage.untilAt('alpha', headOf(node))
+  expect(await stage.list('select height from event order by height')).toEqual([...before, 1001, 1002, 1003])
+  expect(await rollbacks(stage)).toBe(0)
+  await stage.expectFresh(alpha)
+})
+
 test('S18: a finality tag that is refused is warned of once, and the chain is followed; one that fails for once does not lower what was final', async () => {
   const node = await scene.evm(1000)
   node.chain.finalizedDepth = 60
@@ -285,6 +311,7 @@ test('S27: a dead endpoint is no obstacle, and is named; alone it is tried for e
   stage.work(beta)
   await stage.untilAt('alpha', headOf(node))
   expect(lines.filter(({ msg }) => msg === 'rpc endpoint failed')).toMatchObject([{ endpoint: deadUrl }])
+  await stage.untilPhase('alpha', 'live', new RegExp(`^${deadUrl} fails: .*ECONNREFUSED`))
   await stage.untilPhase('beta', 'waiting', /does not answer/)
 })
 

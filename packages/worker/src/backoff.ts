@@ -1,12 +1,19 @@
-const FIRST_MS = 250
-const MAX_MS = 15_000
+/** Doubles from the first to the longest, in ms. */
+export interface RetryDelays {
+  readonly firstMs: number
+  readonly mostMs: number
+}
+
+const DELAYS: RetryDelays = { firstMs: 250, mostMs: 15_000 }
 
 /** Growing delays with jitter, so that workers that failed together do not come back together. */
 export class Backoff {
   #failures = 0
 
+  constructor(private readonly delays: RetryDelays = DELAYS) {}
+
   next(): number {
-    const full = Math.min(MAX_MS, FIRST_MS * 2 ** this.#failures)
+    const full = Math.min(this.delays.mostMs, this.delays.firstMs * 2 ** this.#failures)
     this.#failures += 1
     return Math.round(full / 2 + Math.random() * (full / 2))
   }

@@ -60,7 +60,7 @@ const ASK_NODES_AGAIN_MS = 60_000
 const LOOK_AGAIN_LEAST_MS = 100
 
 class ChainFollower {
-  readonly #backoff = new Backoff()
+  readonly #backoff: Backoff
   readonly #pauseLog: PauseLog
   #writer: ChainWriter
   /** Whether all nodes were asked once which chain they are of. */
@@ -84,6 +84,7 @@ class ChainFollower {
     readonly progress: Progress,
     readonly heads: HeadWatch,
   ) {
+    this.#backoff = new Backoff(worker.retry)
     this.#newHead = heads.next()
     this.#pauseLog = new PauseLog(worker.logger)
     this.#writer = { chain: worker.options.chain, lease: keeper.lease, checkpoint: null }

@@ -3,6 +3,7 @@ import type { ChainSource } from '@lockstep/domain'
 import type { StepHook } from '@lockstep/rewind'
 import type { Database, Listener } from '@lockstep/store'
 import type { Logger } from '@lockstep/telemetry'
+import type { RetryDelays } from './backoff.js'
 
 /** All that a worker works with; it reads no environment and holds no state outside `runChainWorker`. */
 export interface WorkerOptions {
@@ -17,6 +18,8 @@ export interface WorkerOptions {
   readonly source: ChainSource
   /** Already carries the chain. */
   readonly logger: Logger
+  /** Between tries of what failed; left out: from a quarter of a second to fifteen seconds. */
+  readonly retry?: RetryDelays
   readonly onStep?: StepHook
   /** After a stop that the nodes may end by themselves they are asked again after so long. Default: a minute. */
   readonly askNodesAgainMs?: number
