@@ -220,7 +220,7 @@ describe('what an endpoint allows', () => {
     first.answer('eth_getBlockByNumber', async (_, honest) => {
       now += 1
       most = Math.max(most, now)
-      await sleep(20)
+      await sleep(300) // so that all that is sent is there at the same time, also on a busy machine
       now -= 1
       return honest()
     })
@@ -229,7 +229,7 @@ describe('what an endpoint allows', () => {
     return most
   }
 
-  test('is twenty requests at once', async () => expect(await mostAtOnce({})).toBeLessThanOrEqual(20))
+  test('is twenty requests at once', async () => expect(await mostAtOnce({})).toBe(20))
 
   test('or what the config says', async () => expect(await mostAtOnce({ requestsAtOnce: 3 })).toBe(3))
 
@@ -247,11 +247,16 @@ describe('what an endpoint allows', () => {
       expect(came.filter((each) => each >= at && each < at + 950).length).toBeLessThanOrEqual(20)
   })
 
-  test('does not hold up an abort', async () => {
-    const source = sourceOf([{ url: first.url, requestsPerSecond: 1 }])
+  test('is not spent on what was aborted', async () => {
+    const source = sourceOf([{ url: first.url, requestsPerSecond: 4 }])
+    await source.tip()
     const abort = new AbortController()
-    const asked = source.range(height(1), height(60), abort.signal).catch((error: unknown) => error)
-    setTimeout(() => abort.abort(new Error('the worker stops')), 50)
-    expect(await asked).toMatchObject({ message: 'the worker stops' })
+    const asked = Promise.allSettled(
+      Array.from({ length: 500 }, (_, at) => source.header(height(at % 100), abort.signal)),
+    )
+    await sleep(50)
+    abort.abort(new Error('the worker stops'))
+    expect(new Set((await asked).map(({ status }) => status))).toEqual(new Set(['rejected']))
+    expect((await source.header(height(3)))?.height).toBe(3) // in minutes, if it had to wait for those
   })
 })

@@ -107,7 +107,9 @@ describe('a subscription', () => {
     node.refusesSockets = true
     listen()
     await until('the trouble', () => /403/.test(source.trouble() ?? ''))
-    await sleep(3_500) // room for two more tries; without growing delays for many
+    await sleep(3_500) // room for four more tries at most; without growing delays for hundreds
+    expect(node.socketsRefused).toBeGreaterThan(1)
+    expect(node.socketsRefused).toBeLessThanOrEqual(5)
     expect(messages()).toEqual(['head subscription failed'])
     node.refusesSockets = false
     await untilHeard()

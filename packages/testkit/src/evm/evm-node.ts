@@ -72,6 +72,10 @@ export class EvmNode<Chain extends ServedChain = ServedChain> {
     return this.#sockets.opened
   }
 
+  get socketsRefused(): number {
+    return this.#sockets.refused
+  }
+
   /** Those that are open now. */
   get socketsOpen(): number {
     return this.#sockets.open

@@ -15,6 +15,8 @@ export class RpcSockets {
   refuses = false
   /** Connections that were opened so far. */
   opened = 0
+  /** Those that were refused. */
+  refused = 0
 
   readonly #sockets = new WebSocketServer({ noServer: true })
 
@@ -23,7 +25,11 @@ export class RpcSockets {
     private readonly handler: SocketHandler,
   ) {
     server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-      if (this.refuses) return stream.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
+      if (this.refuses) {
+        this.refused += 1
+        stream.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
+        return
+      }
       this.#sockets.handleUpgrade(request, stream, head, (socket) => this.#welcome(socket))
     })
   }
