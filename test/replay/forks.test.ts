@@ -118,6 +118,11 @@ class ForkingChain implements ServedChain {
     return this.recording.byTransaction(txHash)
   }
 
+  /** It is polled: its blocks are announced to nobody. */
+  onBlock(): () => void {
+    return () => {}
+  }
+
   snapshot(): ServedChain {
     return this
   }

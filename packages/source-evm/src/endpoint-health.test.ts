@@ -3,6 +3,7 @@
  * place to the next, gets it back, and is told of in few lines. No endpoint is asked more than it allows.
  * Method: the source over HTTP against two nodes of one chain; which of them was asked is counted.
  */
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ChainSource, height } from '@lockstep/domain'
 import { silentLogger } from '@lockstep/telemetry'
@@ -251,6 +252,7 @@ describe('what an endpoint allows', () => {
     const source = sourceOf([{ url: first.url, requestsPerSecond: 4 }])
     await source.tip()
     const abort = new AbortController()
+    setMaxListeners(0, abort.signal)
     const asked = Promise.allSettled(
       Array.from({ length: 500 }, (_, at) => source.header(height(at % 100), abort.signal)),
     )
