@@ -1,9 +1,9 @@
 import type { Server } from 'node:http'
-import { type ServedSocket, WebSocketServer } from 'ws'
+import { type WebSocket, WebSocketServer } from 'ws'
 import type { ServedBlock } from './comet-wire.js'
 
 interface Subscription {
-  readonly socket: ServedSocket
+  readonly socket: WebSocket
   readonly id: unknown
   readonly query: string
 }
@@ -20,7 +20,7 @@ export class CometSockets {
   constructor(server: Server) {
     this.#server = new WebSocketServer({ server, path: '/websocket' })
     this.#server.on('error', () => {}) // the HTTP server tells of its own
-    this.#server.on('connection', (socket: ServedSocket) => {
+    this.#server.on('connection', (socket: WebSocket) => {
       socket.on('message', (data: unknown) => this.#answer(socket, String(data)))
       socket.on('close', () => {
         this.#subscriptions = this.#subscriptions.filter((each) => each.socket !== socket)
@@ -55,7 +55,7 @@ export class CometSockets {
     this.#server.close()
   }
 
-  #answer(socket: ServedSocket, text: string): void {
+  #answer(socket: WebSocket, text: string): void {
     const { id, method, params } = JSON.parse(text) as {
       readonly id: unknown
       readonly method: string
