@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import type { ChainOptions } from '@lockstep/config'
-import { type ChainKey, type TimeUs, timeFromSeconds } from '@lockstep/domain'
+import { type ChainKey, type ChainSource, type TimeUs, timeFromSeconds } from '@lockstep/domain'
 import { type RequestAnswer, requestRewind, type StepHook } from '@lockstep/rewind'
 import { Database, Listener, readRewindState } from '@lockstep/store'
 import { createLogger, type Logger, silentLogger } from '@lockstep/telemetry'
@@ -91,8 +91,19 @@ export class Stage {
     return worker
   }
 
-  /** A worker whose notifications never come, as behind a pooler: it listens on another deployment's channel. */
-  workDeaf(options: ChainOptions): void {
+  /**
+   * A worker whose notifications never come, as behind a pooler: it listens on another deployment's channel.
+   * @param more.through stands between the worker and its nodes: makes it slow, say
+   */
+  workDeaf(
+    options: ChainOptions,
+    more: {
+      readonly pollMs?: number
+      readonly leaseMs?: number
+      readonly through?: (source: ChainSource) => ChainSource
+    } = {},
+  ): { readonly db: Database; readonly ended: Promise<void> } {
+    const { pollMs = 200, leaseMs = 5000, through = (source) => source } = more
     const logger = silentLogger()
     const db = this.deployment.open()
     const elsewhere = new Database({
@@ -103,15 +114,15 @@ export class Stage {
       logger,
     })
     const listener = Listener.open(elsewhere)
-    const source = createSource(options, logger)
+    const source = through(createSource(options, logger))
     const stop = new AbortController()
-    const rewind = { takeOverAfterMs: 600_000, searchTimeoutMs: 3000, writeTimeoutMs: 5000, pollMs: 200 }
+    const rewind = { takeOverAfterMs: 600_000, searchTimeoutMs: 3000, writeTimeoutMs: 5000, pollMs }
     const ended = runChainWorker(
       {
         options,
         rewind,
         onFork: 'rollback',
-        lease: { timeMs: 5000 },
+        lease: { timeMs: leaseMs },
         progressMs: 60_000,
         db,
         listener,
@@ -120,13 +131,14 @@ export class Stage {
       },
       stop.signal,
     )
-    ended.catch(() => {}) // seen at the end
+    ended.catch(() => {}) // seen by who awaits it
     this.scene.later(async () => {
       stop.abort()
-      await ended
+      await ended.catch(() => {}) // one that lost its lease ends with an error; a test that cares has seen it
       await Promise.all([source.close(), listener.close()])
       await elsewhere.close()
     })
+    return { db, ended }
   }
 
   #through(url: string): Deployment {
