@@ -38,7 +38,8 @@ async function prunedAt1500() {
   const alpha = evmChainOptions({ rpc: [other.url], pollMs: 30 })
   const stage = await scene.deploy(gamma, alpha)
   const first = stage.work(gamma)
-  await stage.untilPhase('gamma', 'finished')
+  const finished = async () => (await stage.status('gamma'))?.phase === 'finished'
+  await stage.until('gamma to be finished', finished, 150_000)
   await first.stop()
   a.pruneBelow(1500)
   const further = (...rpc: string[]) => cosmosChainOptions({ ...options, rpc })

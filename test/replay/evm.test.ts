@@ -67,7 +67,7 @@ describe.skipIf(!recorded('evm'))('recorded EVM chains (LOCKSTEP_REAL_DATA)', ()
     const chain = loadRecordedEvmChain(chainId, ...folders.map((folder) => recording('evm', folder)))
     const blocks = recordedIn(chain, from, to)
     expect(blocks).toHaveLength(to - from + 1)
-    chain.finalized = to - Math.floor((to - from) / 20) // the last twentieth is taken block by block
+    chain.finalized = Math.max(from, to - 10) // the last ten are taken block by block
     const node = replayedEvmNode(chain)
     await node.start()
     scene.later(() => node.stop())

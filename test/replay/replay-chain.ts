@@ -24,7 +24,8 @@ export const recording = (...parts: readonly string[]): string => join(DATA, ...
  */
 export async function replay(stage: Stage, options: ChainOptions): Promise<void> {
   const worker = stage.work(options)
-  await stage.untilPhase(options.chain, 'finished')
+  const finished = async () => (await stage.status(options.chain))?.phase === 'finished'
+  await stage.until(`${options.chain} to be finished`, finished, 170_000)
   await worker.stop()
   await expectVerified(stage, options)
 }
