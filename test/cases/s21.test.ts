@@ -57,10 +57,15 @@ test('S21: 1001 to 1499 are taken from the node that keeps them, and none is ski
 
 test('S21: where no node keeps them the chain stops and names them, another goes on, and 1500 is not stored', async () => {
   const { a, other, alpha, stage, further } = await prunedAt1500()
+  // The worker follows A while that has 1000 blocks, and finds it at 1600 with all below 1500 gone.
+  a.pruneBelow(FIRST)
+  a.lowerHead(1000)
   stage.work(further(a.url))
   stage.work(alpha)
-  // It asks for 1000 first, to see whether what it has is still on the chain.
-  await stage.untilPhase('gamma', 'stopped', /no longer has block 100[01] \(its lowest is 1500\)/)
+  await stage.untilPhase('gamma', 'live')
+  a.pruneBelow(1500)
+  a.lowerHead(null)
+  await stage.untilPhase('gamma', 'stopped', /no longer has blocks 1001 to 1499: its lowest is 1500/)
   other.extend(transfers(5, 50))
   await stage.untilAt('alpha', headOf(other))
   expect(await stage.list(`select max(height) from event where chain = 'gamma'`)).toEqual([1000])
