@@ -131,7 +131,7 @@ test('a dry run changes nothing, and its plan is what the rewind then does', asy
   )
   expect(new Set(done.chains.map(({ carriedOutBy }) => carriedOutBy)).size).toBe(1)
   expect(await project.count(`_global where key <> 'epoch'`)).toBe(0)
-  for (const table of ['event', 'block', 'header', 'checkpoint'])
+  for (const table of ['event', 'block', 'transaction', 'header', 'checkpoint'])
     expect(await project.count(`${table} where block_time > $1::timestamptz`, [world.moment])).toBe(0)
   await goOn(...ALL)
 })

@@ -37,7 +37,14 @@ export async function readEverything(
 }
 
 /** What the chains hold: facts, headers, and how far they are. */
-export const CHAIN_TABLES = ['block', 'event', 'header', 'checkpoint', 'backfill_ranges'] as const
+export const CHAIN_TABLES = [
+  'block',
+  'event',
+  'transaction',
+  'header',
+  'checkpoint',
+  'backfill_ranges',
+] as const
 
 /** Heights of the stored blocks of a chain, facts and headers together. */
 export async function storedHeights(

@@ -211,7 +211,7 @@ export class Stage {
 
   /** Everything that belongs to one chain and is not of a run. */
   async digestOf(chain: string): Promise<unknown> {
-    const tables = ['event', 'block', 'header', 'checkpoint', 'backfill_ranges']
+    const tables = ['event', 'block', 'transaction', 'header', 'checkpoint', 'backfill_ranges']
     return Promise.all(
       tables.map((table) =>
         this.list(

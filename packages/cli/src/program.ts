@@ -184,7 +184,7 @@ function addSetup(program: Command): void {
   program
     .command('migrate')
     .description(
-      'create or upgrade the tables, and make room for the chains of the config; needs the role that owns them',
+      'create or upgrade the tables, make room for the chains of the config, and make its views and indexes; needs the role that owns them',
     )
     .action((_words, command: Command) => migrate(command.optsWithGlobals<GlobalWords>()))
   program

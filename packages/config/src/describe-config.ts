@@ -13,7 +13,7 @@ export function describeConfig(options: LockstepOptions): string {
   const { database, lease, rewind } = options
   return [
     `file      ${relative('.', options.file) || options.file}`,
-    `database  ${describeDatabase(database)}; tables in "${database.schema}", views in "${database.readSchema}"`,
+    `database  ${describeDatabase(database)}; tables in "${database.schema}", views in "${database.readSchema}", made by "lockstep migrate" or "start"`,
     `lease     ${span(lease.timeMs)}; a rewind takes a chain over after ${span(rewind.takeOverAfterMs)}`,
     ...options.chains.flatMap((chain) => ['', ...describeChain(chain)]),
   ].join('\n')
@@ -32,8 +32,11 @@ function describeChain(chain: ChainOptions): string[] {
     `${chain.chain}  ${chain.kind}, chain id ${chain.chainId}`,
     `  rpc       ${chain.rpc.map(describeEndpoint).join(', ')}`,
     `  blocks    ${startHeight} to ${endHeight ?? 'the head'}; ${chain.blocks === 'all' ? 'all are' : 'those with events are'} stored${chain.transactions ? ', and transactions with events' : ''}`,
-    `  finality  ${describeFinality(chain.finality)}; a fork takes back at most ${count(chain.rollbackDepthMax, 'block')}`,
+    `  finality  ${describeFinality(chain.finality)}; a fork takes back at most ${count(chain.rollbackDepthMax, 'block')}${chain.keepOrphans ? ', and keeps their events' : ''}`,
     ...describeContracts(chain),
+    ...chain.queries
+      .filter(({ index }) => index.length > 0)
+      .map(({ contract, index }) => `  ${contract}: views are indexed by ${index.join(', ')}`),
   ]
 }
 

@@ -32,6 +32,8 @@ describe('the same facts give the same digest', () => {
     ['events written out', evmChain({ contract: `${contract}\nevents: [Q, P]` })],
     ['another way to write a type', other('uint256', 'uint')],
     ['defaults written out', evmChain({ contract, chain: 'blocks: events\ntransactions: false' })],
+    ['what is kept of forks', evmChain({ contract, chain: 'keepOrphans: true' })],
+    ['indexes of views', evmChain({ contract: `${contract}\nindex: [n]` })],
   ])('%s', (_, yaml) => expect(digest(yaml)).toBe(digest(base)))
 
   test('whether the ABI is a file', () => {

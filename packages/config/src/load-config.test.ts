@@ -50,7 +50,7 @@ describe('the sample', () => {
     const text = describeConfig({ ...options, file: 'config/chains.yaml' })
     expect(text).toMatchInlineSnapshot(`
       "file      config/chains.yaml
-      database  PostgreSQL chain at db.example:5433; tables in "lockstep", views in "indexed"
+      database  PostgreSQL chain at db.example:5433; tables in "lockstep", views in "indexed", made by "lockstep migrate" or "start"
       lease     15s; a rewind takes a chain over after 30s
 
       ethereum  evm, chain id 1
@@ -132,6 +132,8 @@ describe('chain', () => {
       pollMs: 2_000,
       blocks: 'events',
       transactions: false,
+      keepOrphans: false,
+      queries: [],
     })
   })
 
@@ -161,6 +163,7 @@ describe('chain', () => {
     ['transactions: true', { transactions: true }],
     ['maxRollbackDepth: 0', { rollbackDepthMax: 0 }],
     ['pollInterval: 50ms', { pollMs: 50 }],
+    ['keepOrphans: true', { keepOrphans: true }],
   ])('%s', (line, expected) => expect(onlyChain(evmChain({ chain: line }))).toMatchObject(expected))
 
   test('endpoints, as addresses and with what else is known of them', () => {
@@ -213,6 +216,23 @@ describe('chain', () => {
   test('the order of the file is kept, and two chains may be of one network', () => {
     const second = evmChain().replace('chains:\n', '').replace('alpha', 'aaa')
     expect(load(evmChain() + second).chains.map(({ chain }) => chain)).toEqual(['alpha', 'aaa'])
+  })
+})
+
+describe('what views are asked for', () => {
+  test('an EVM contract names arguments of any of its events', () => {
+    const contract =
+      'abi: ["event A(address who, uint8)", "event B(uint256 n, string indexed s)"]\nindex: [who, n, s, "1"]'
+    expect(onlyChain(evmChain({ contract }))?.queries).toEqual([
+      { contract: 'pings', attributes: [], index: ['who', 'n', 's', '1'] },
+    ])
+  })
+
+  test('a Cosmos contract names attributes; those of an index have a column too', () => {
+    const contract = 'events: [wasm]\nattributes: [amount, sender]\nindex: [sender, recipient]'
+    expect(onlyChain(cosmosChain({ contract }))?.queries).toEqual([
+      { contract: 'registry', attributes: ['amount', 'sender', 'recipient'], index: ['sender', 'recipient'] },
+    ])
   })
 })
 

@@ -190,6 +190,15 @@ describe('EVM contract', () => {
       'abi: ["event Ping() anonymous", "event Pong()"]\nevents: [Pong, Ping]',
     ],
     ['anonymous at any address, of the ABI', 'abi: ["event Ping() anonymous", "event Pong()"]'],
+    ['index of an unknown argument', `${ping}\nindex: [n, m]`],
+    ['index where there are no arguments', 'abi: ["event Ping()"]\nindex: [n]'],
+    [
+      'index of an argument of an event that is not chosen',
+      'abi: ["event A(bool a)", "event B(bool b)"]\nevents: [A]\nindex: [b]',
+    ],
+    ['index of a list', 'abi: ["event Ping(uint256[] n)"]\nindex: [n]'],
+    ['index twice', `${ping}\nindex: [n, n]`],
+    ['index as text', `${ping}\nindex: n`],
     ['each field wrong', 'address: "0x1"\nabi: ["nonsense"]\nevents: []\nevent: x'],
   ])('%s', (_, contract) => expect(mistakesIn(evmChain({ contract }))).toMatchSnapshot())
 
@@ -218,6 +227,8 @@ describe('Cosmos contract', () => {
     ['event with a misspelt key', 'events: [{ typ: wasm }]'],
     ['event as a number', 'events: [7]'],
     ['event of nothing', 'events: [""]'],
+    ['index twice', 'index: [sender, sender]'],
+    ['attributes as an empty list', 'attributes: []'],
     ['the ABI of an EVM contract', 'abi: x.json'],
   ])('%s', (_, contract) => expect(mistakesIn(cosmosChain({ contract }))).toMatchSnapshot())
 })

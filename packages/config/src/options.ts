@@ -80,11 +80,25 @@ interface CommonChainOptions {
   readonly blocks: 'events' | 'all'
   /** Whether the transactions that hold an event become facts too. */
   readonly transactions: boolean
+  /** Whether what a fork takes off the chain is kept, in `orphaned_event`. Decides no fact. */
+  readonly keepOrphans: boolean
   /**
    * Digest of everything that decides which facts a fresh index would hold (contracts, events, ABIs, `blocks`,
    * `transactions`): two configs with equal digests give equal facts. Not of addresses of nodes, nor of timings.
    */
   readonly filterDigest: string
+  /** Of the contracts that ask for something; in the order of the file. Decides no fact. */
+  readonly queries: readonly ContractQuery[]
+}
+
+/** What the config asks for one contract's views, beside the columns that they have anyway. */
+export interface ContractQuery {
+  /** Key under `contracts:`. */
+  readonly contract: string
+  /** Cosmos: keys of attributes that get a column, those of `index` among them. EVM: none, arguments have theirs. */
+  readonly attributes: readonly string[]
+  /** Arguments or attributes that get an index. */
+  readonly index: readonly string[]
 }
 
 export interface EvmChainOptions extends CommonChainOptions {

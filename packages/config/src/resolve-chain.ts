@@ -12,6 +12,7 @@ import type {
 import { Place } from './place.js'
 import { resolveCosmosContract } from './resolve-cosmos-contract.js'
 import { resolveEvmContracts } from './resolve-evm-contract.js'
+import { resolveCosmosQuery, resolveEvmQuery } from './resolve-query.js'
 import { cosmosChainShape, evmChainShape, REQUESTS_AT_ONCE } from './schema.js'
 import { closest } from './suggest.js'
 
@@ -47,11 +48,15 @@ function resolveEvmChain(chain: Place, contracts: Place): EvmChainOptions | null
   const shape = chain.take(evmChainShape)
   const resolved = resolveEvmContracts(contracts)
   if (!shape || !resolved) return null
+  const queries = contracts
+    .children()
+    .map((place) => resolveEvmQuery(place, resolved.find(({ contract }) => contract === place.key) ?? null))
   return {
     ...common(chain, shape),
     kind: 'evm',
     finality: resolveFinality(shape.finality),
     contracts: resolved,
+    queries: queries.filter((query) => query !== null),
     filterDigest: evmFilterDigest(shape, resolved),
   }
 }
@@ -64,6 +69,7 @@ function resolveFinality(given: FinalityTag | number | { tag: FinalityTag; depth
 function resolveCosmosChain(chain: Place, contracts: Place): CosmosChainOptions | null {
   const shape = chain.take(cosmosChainShape)
   const resolved = contracts.children().map(resolveCosmosContract)
+  const queries = contracts.children().map(resolveCosmosQuery)
   if (!shape || !resolved.every((contract) => contract !== null)) return null
   const finality: Finality = { by: 'depth', depth: shape.finality }
   return {
@@ -71,6 +77,7 @@ function resolveCosmosChain(chain: Place, contracts: Place): CosmosChainOptions 
     kind: 'cosmos',
     finality,
     contracts: resolved,
+    queries: queries.filter((query) => query !== null),
     filterDigest: cosmosFilterDigest(shape, resolved),
   }
 }
@@ -93,6 +100,7 @@ interface CommonShape {
   readonly pollInterval: number
   readonly blocks: 'events' | 'all'
   readonly transactions: boolean
+  readonly keepOrphans: boolean
 }
 
 /** A bad key was reported before, and its chain is then never used. */
@@ -109,6 +117,7 @@ function common(chain: Place, shape: CommonShape) {
     pollMs: shape.pollInterval,
     blocks: shape.blocks,
     transactions: shape.transactions,
+    keepOrphans: shape.keepOrphans,
   }
 }
 

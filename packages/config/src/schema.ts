@@ -161,6 +161,10 @@ const chainFields = {
     .boolean()
     .default(false)
     .describe('true or false: whether the transactions that hold an event are stored too.'),
+  keepOrphans: z
+    .boolean()
+    .default(false)
+    .describe('true: keep what a fork takes off the chain, in the table orphaned_event.'),
   enabled: z
     .boolean()
     .default(true)
@@ -213,6 +217,7 @@ export const cosmosChainShape = z
 
 const evmAddress = z.string()
 const listOf = <T extends z.ZodType>(item: T) => z.array(item).min(1, 'is an empty list')
+const name = z.string().min(1, 'is empty')
 
 const topicValue = z.union([z.string(), z.number(), z.boolean()], 'must be a value')
 
@@ -264,6 +269,9 @@ export const evmContractShape = z
       .describe(
         'Names or signatures of the events to index, a list; one may be { name: …, where: … }. Left out: all of the ABI.',
       ),
+    index: listOf(name)
+      .optional()
+      .describe('Names of arguments that the views are searched by, a list as [from, to]; left out: none.'),
   })
   .describe('A contract, or several with the same ABI.')
 
@@ -298,6 +306,16 @@ export const cosmosContractShape = z
       .default(false)
       .describe(
         'true or false; whether events of failed transactions are stored too, marked by "_failed" among their args.',
+      ),
+    attributes: listOf(name)
+      .optional()
+      .describe(
+        'Keys of attributes that get a column in the views, a list as [sender, amount]; left out: none.',
+      ),
+    index: listOf(name)
+      .optional()
+      .describe(
+        'Keys of attributes that get a column and are searched by, a list as [sender]; left out: none.',
       ),
   })
   .describe('A wasm contract, or events of a module.')

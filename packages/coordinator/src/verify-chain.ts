@@ -130,6 +130,10 @@ function describeDifference({ table, side, height, row }: FactDifference): strin
     event_index?: number
     name?: string
   }
-  const what = table === 'block' ? 'the block' : `event ${event_index} of transaction ${tx_index} (${name})`
+  const what = {
+    block: 'the block',
+    transaction: `transaction ${tx_index}`,
+    event: `event ${event_index} of transaction ${tx_index} (${name})`,
+  }[table]
   return `block ${height}: ${what} ${side === 'missing' ? 'is missing from the tables' : 'is stored, but not on the chain'}`
 }

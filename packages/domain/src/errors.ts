@@ -129,10 +129,11 @@ export class DeepReorgError extends LockstepError {
 export class ConflictingObservationError extends LockstepError {
   readonly code = 'conflicting_observation'
   readonly retryable = false
-  constructor(chain: ChainKey, height: Height, txIndex: number, eventIndex: number) {
+  /** @param eventIndex null: it is the transaction itself */
+  constructor(chain: ChainKey, height: Height, txIndex: number, eventIndex: number | null) {
     super(
-      `Chain ${chain}: event ${eventIndex} of transaction ${txIndex} in block ${height} was stored with another content ` +
-        'than the node now gives for the same block hash.',
+      `Chain ${chain}: ${eventIndex === null ? '' : `event ${eventIndex} of `}transaction ${txIndex} in block ${height} ` +
+        'was stored with another content than the node now gives for the same block hash.',
       'Both are in the table event_conflict. One of the two answers was wrong: compare with another node, then ' +
         `run "lockstep rewind --to ${chain}:${Math.max(0, height - 1)}".`,
       { chain, height, txIndex, eventIndex },

@@ -132,6 +132,7 @@ async function putChainRow(
     ...lock,
     chain,
     from: lowerFrom(lowerFrom(before?.from ?? null, late?.height ?? null), forkedFrom),
+    forkFrom: lowerFrom(before?.forkFrom ?? null, forkedFrom),
     cutHint: null,
     // What this transaction raises the epoch to. Nobody else raises it while the key is held exclusively.
     generation: (await readEpoch(tx)) + 1,

@@ -8,6 +8,7 @@ import {
   deleteChainRewind,
   deleteRewindLock,
   finishRewind,
+  keepOrphans,
   lockRewindLock,
   notify,
   type Removed,
@@ -112,6 +113,7 @@ async function goBack(
 async function removeRows(tx: Tx, row: ChainRewind, cut: Cut): Promise<Removed> {
   if (row.from === null) return { blocks: 0, events: 0 }
   const height = cut.checkpoint?.height ?? null
+  if (row.forkFrom !== null) await keepOrphans(tx, row.chain, row.forkFrom, { rewindId: row.rewindId })
   const removed = await removeAbove(tx, row.chain, height)
   await shortenRanges(tx, row.chain, height)
   return removed

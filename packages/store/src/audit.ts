@@ -1,4 +1,4 @@
-import { type ChainKey, formatTime, type Height, type TimeUs } from '@lockstep/domain'
+import { type ChainKey, formatTime, type Height, invariant, type TimeUs } from '@lockstep/domain'
 import type { Tx } from './database.js'
 import type { Removed } from './facts.js'
 
@@ -184,27 +184,30 @@ export async function readRewindChains(tx: Tx, rewindId: string): Promise<Rewind
   }))
 }
 
-export async function recordRollback(
+/**
+ * Begins the entry of a rollback, before anything is removed: what it takes off the chain is kept under its number.
+ * `closeRollback`, in the same transaction, says what came of it.
+ */
+export async function openRollback(
   tx: Tx,
-  rollback: {
-    chain: ChainKey
-    checkpointBefore: Height
-    forkPoint: Height | null
-    removed: Removed
-    seconds: number
-  },
-): Promise<void> {
-  await tx.query(
+  chain: ChainKey,
+  checkpointBefore: Height,
+  forkPoint: Height | null,
+): Promise<number> {
+  const { rows } = await tx.query<{ id: number }>(
     `insert into rollback (chain, checkpoint_before, fork_point, blocks_removed, events_removed, seconds, rolled_back_at)
-     values ($1, $2, $3, $4, $5, $6, clock_timestamp())`,
-    [
-      rollback.chain,
-      rollback.checkpointBefore,
-      rollback.forkPoint,
-      rollback.removed.blocks,
-      rollback.removed.events,
-      rollback.seconds,
-    ],
+     values ($1, $2, $3, 0, 0, 0, clock_timestamp()) returning id`,
+    [chain, checkpointBefore, forkPoint],
+  )
+  invariant(rows[0] !== undefined, 'an insert gives its row')
+  return rows[0].id
+}
+
+export async function closeRollback(tx: Tx, id: number, removed: Removed, seconds: number): Promise<void> {
+  await tx.query(
+    `update rollback set blocks_removed = $2, events_removed = $3, seconds = $4, rolled_back_at = clock_timestamp()
+     where id = $1`,
+    [id, removed.blocks, removed.events, seconds],
   )
 }
 

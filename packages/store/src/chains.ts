@@ -24,6 +24,7 @@ export async function registerChains(db: Database, chains: readonly ChainOptions
     await db.transaction(async (tx) => {
       await tx.query('select from checkpoint where chain = $1 for update', [chain.chain])
       const { rowCount } = await putSettings(tx, chain)
+      await tx.query(KEEP_ORPHANS, [chain.chain, chain.keepOrphans])
       await tx.query('insert into checkpoint (chain) values ($1) on conflict do nothing', [chain.chain])
       // A worker that still runs with the old settings must not store a first block under the new ones.
       if (rowCount === 1)
@@ -57,6 +58,9 @@ const REGISTER = `
   where (c.kind, c.chain_id, c.start_height, c.filter_digest)
       is distinct from (excluded.kind, excluded.chain_id, excluded.start_height, excluded.filter_digest)
     and exists (select from checkpoint where chain = c.chain and height is null)`
+
+/** Decides no fact, so it follows the config always. */
+const KEEP_ORPHANS = 'update chain set keep_orphans = $2 where chain = $1 and keep_orphans <> $2'
 
 export async function readChains(tx: Tx): Promise<RegisteredChain[]> {
   const { rows } = await tx.query<ChainRow>('select * from chain order by chain')

@@ -8,10 +8,11 @@ import {
 } from '@lockstep/domain'
 import type { Tx } from './database.js'
 import { eventRows, OBSERVED, observedValues } from './event-rows.js'
+import { OBSERVED_TRANSACTIONS, observedTransactionValues } from './transactions.js'
 
 /** One row that is on one side only. */
 export interface FactDifference {
-  readonly table: 'block' | 'event'
+  readonly table: 'block' | 'event' | 'transaction'
   /** `missing`: the chain has it, the tables do not. `surplus`: the other way round. A changed row is both. */
   readonly side: 'missing' | 'surplus'
   readonly height: Height
@@ -50,6 +51,11 @@ export async function compareStored(
     range.from,
     range.to,
   ])
+  const transactions = await tx.query<DifferenceRow>(TRANSACTION_DIFFERENCES, [
+    ...observedTransactionValues(chain, observed),
+    range.from,
+    range.to,
+  ])
   const { rows: counts } = await tx.query<{ blocks: number; events: number }>(COUNTS, [
     chain,
     range.from,
@@ -58,10 +64,11 @@ export async function compareStored(
   return {
     blocks: counts[0]?.blocks ?? 0,
     events: counts[0]?.events ?? 0,
-    truncated: blocks.rows.length === DIFFERENCES_MAX || events.rows.length === DIFFERENCES_MAX,
+    truncated: [blocks, events, transactions].some(({ rows }) => rows.length === DIFFERENCES_MAX),
     differences: [
       ...blocks.rows.map((row) => ({ table: 'block' as const, ...row })),
       ...events.rows.map((row) => ({ table: 'event' as const, ...row })),
+      ...transactions.rows.map((row) => ({ table: 'transaction' as const, ...row })),
     ],
   }
 }
@@ -104,6 +111,15 @@ const EVENT_DIFFERENCES = differences(
     topic3, data, undecoded`,
   '$18',
   '$19',
+)
+
+const TRANSACTION_DIFFERENCES = differences(
+  OBSERVED_TRANSACTIONS,
+  'transaction',
+  `height, tx_index, tx_hash, block_hash, block_time, success, code, from_address, to_address, value, gas_wanted, gas_used,
+    fee, memo`,
+  '$16',
+  '$17',
 )
 
 const OBSERVED_BLOCKS = `

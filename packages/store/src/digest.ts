@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto'
 import { type ChainKey, type Height, invariant } from '@lockstep/domain'
 import type { Database } from './database.js'
 
+type FactTable = 'block' | 'event' | 'transaction'
+
 /** One table's rows of one chain, up to a height, as one number. Equal digests: equal rows, byte for byte. */
 export interface TableDigest {
   readonly chain: ChainKey
-  readonly table: 'block' | 'event'
+  readonly table: FactTable
   readonly to: Height | null
   readonly rows: number
   readonly digest: string
@@ -19,17 +21,22 @@ const TABLES = {
     from block t where chain = $1 and height between $2 and $3`,
   event: `select convert_to(t::text, 'UTF8') as line, (height, tx_index, event_index, tx_hash) as n
     from event t where chain = $1 and height between $2 and $3`,
+  transaction: `select convert_to(t::text, 'UTF8') as line, (height, tx_index, tx_hash) as n
+    from transaction t where chain = $1 and height between $2 and $3`,
 } as const
 
 /** Digests a chain's facts up to `to` (null: none). Each step is a transaction of its own; the sum is of no one moment. */
 export async function digestChain(db: Database, chain: ChainKey, to: Height | null): Promise<TableDigest[]> {
-  return [await digestTable(db, chain, 'block', to), await digestTable(db, chain, 'event', to)]
+  const digests: TableDigest[] = []
+  for (const table of ['block', 'event', 'transaction'] as const)
+    digests.push(await digestTable(db, chain, table, to))
+  return digests
 }
 
 async function digestTable(
   db: Database,
   chain: ChainKey,
-  table: 'block' | 'event',
+  table: FactTable,
   to: Height | null,
 ): Promise<TableDigest> {
   const hash = createHash('sha256')
@@ -50,7 +57,7 @@ async function digestTable(
 async function digestStep(
   db: Database,
   chain: ChainKey,
-  table: 'block' | 'event',
+  table: FactTable,
   from: number,
   to: number,
 ): Promise<{ rows: number; digest: string }> {
@@ -66,7 +73,7 @@ async function digestStep(
 }
 
 /** The step that the table's first row is in: chains start high. */
-async function firstStep(db: Database, chain: ChainKey, table: 'block' | 'event'): Promise<number | null> {
+async function firstStep(db: Database, chain: ChainKey, table: FactTable): Promise<number | null> {
   const { rows } = await db.transaction((tx) =>
     tx.query<{ first: number | null }>(`select min(height) as first from ${table} where chain = $1`, [chain]),
   )

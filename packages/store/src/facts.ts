@@ -58,7 +58,7 @@ const EVENTS_PER_INSERT = 2000
 /**
  * Stores events. The same observation twice is one row; the same identity with another content undoes the transaction.
  *
- * @throws EventConflict, to be recorded outside the transaction by `recordConflict`
+ * @throws ObservationConflict, to be recorded outside the transaction by `recordConflict`
  */
 export async function insertEvents(tx: Tx, chain: ChainKey, blocks: readonly SourceBlock[]): Promise<void> {
   const rows = eventRows(blocks)
@@ -91,29 +91,31 @@ async function insertEventRows(tx: Tx, chain: ChainKey, rows: readonly EventRow[
     CONFLICTS,
     values,
   )
-  if (conflicts[0]) throw new EventConflict(chain, conflicts[0].stored, conflicts[0].observed)
+  if (conflicts[0]) throw new ObservationConflict(chain, conflicts[0].stored, conflicts[0].observed)
 }
 
-interface ConflictSide {
+/** A row as `to_jsonb` gives it. */
+export interface ConflictSide {
   readonly height: Height
   readonly tx_index: number
-  readonly event_index: number
+  /** Not there where it is a transaction. */
+  readonly event_index?: number
   readonly tx_hash: string
 }
 
-/** Two contents for one identity, as both are. */
-export class EventConflict extends ConflictingObservationError {
+/** Two contents for one identity, of an event or a transaction, as both are. */
+export class ObservationConflict extends ConflictingObservationError {
   constructor(
     readonly chain: ChainKey,
     readonly stored: ConflictSide,
     readonly observed: ConflictSide,
   ) {
-    super(chain, stored.height, stored.tx_index, stored.event_index)
+    super(chain, stored.height, stored.tx_index, stored.event_index ?? null)
   }
 }
 
 /** Keeps both contents for investigation: in a transaction of its own, since the one that met them was undone. */
-export async function recordConflict(tx: Tx, conflict: EventConflict): Promise<void> {
+export async function recordConflict(tx: Tx, conflict: ObservationConflict): Promise<void> {
   await tx.query(
     `insert into event_conflict (chain, height, tx_index, event_index, tx_hash, stored, observed)
      values ($1, $2, $3, $4, ($5::jsonb ->> 'tx_hash')::bytea, $5, $6)`,
@@ -121,7 +123,7 @@ export async function recordConflict(tx: Tx, conflict: EventConflict): Promise<v
       conflict.chain,
       conflict.stored.height,
       conflict.stored.tx_index,
-      conflict.stored.event_index,
+      conflict.stored.event_index ?? null,
       JSON.stringify(conflict.stored),
       JSON.stringify(conflict.observed),
     ],
@@ -132,6 +134,7 @@ export async function recordConflict(tx: Tx, conflict: EventConflict): Promise<v
 export async function removeAbove(tx: Tx, chain: ChainKey, cut: Height | null): Promise<Removed> {
   const values = [chain, cut ?? -1]
   const events = await tx.query('delete from event where chain = $1 and height > $2', values)
+  await tx.query('delete from transaction where chain = $1 and height > $2', values)
   const blocks = await tx.query('delete from block where chain = $1 and height > $2', values)
   await tx.query('delete from header where chain = $1 and height > $2', values)
   return { events: events.rowCount ?? 0, blocks: blocks.rowCount ?? 0 }

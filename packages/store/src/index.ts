@@ -14,7 +14,6 @@ export {
   readRewinds,
   readRollbacks,
   recordChainRewind,
-  recordRollback,
 } from './audit.js'
 export {
   adoptSettings,
@@ -68,6 +67,7 @@ export { LeaseKeeper } from './lease-keeper.js'
 export { Listener } from './listener.js'
 export { type Blocker, endStaleKeyHolders } from './lock-wait.js'
 export { checkSchema, migrate } from './migrate.js'
+export { keepOrphans, setKeepOrphans } from './orphans.js'
 export { countAttempt, shortenRanges } from './ranges.js'
 export { errorCode, isConnectionGone, LOCK_NOT_AVAILABLE } from './retry-table.js'
 export {
@@ -111,5 +111,8 @@ export {
   readTimeAt,
   storedBlocksDown,
 } from './stored-blocks.js'
+export { type IndexesMade, makeIndexes } from './views/make-indexes.js'
+export { findStaleViews, makeTypedViews, type ViewsMade } from './views/make-views.js'
+export { planViews, type TypedView } from './views/plan-views.js'
 export { type BlockBatch, rollBack, stepDownTo, writeBatch } from './write-chain.js'
 export { lockKeyExclusive, lockKeyShared, refuseDuringRewind } from './write-key.js'

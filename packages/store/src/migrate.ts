@@ -28,7 +28,7 @@ export async function migrate(db: Database, readSchema: string): Promise<string[
   await db.transaction(async (tx) => {
     await refuseOtherEncodings(tx, db.where)
     await lockMigrations(tx)
-    await tx.query(`create schema if not exists ${quoteIdent(tx.schema)}`)
+    await ensureSchema(tx)
     await tx.query(`create table if not exists migration (
       name text collate "C" primary key, sha256 text not null, applied_at timestamptz not null default clock_timestamp())`)
   })
@@ -39,12 +39,23 @@ export async function migrate(db: Database, readSchema: string): Promise<string[
   return applied
 }
 
+/** "If not exists" would ask for the right to create one also where it is there. */
+async function ensureSchema(tx: Tx): Promise<void> {
+  const { rows } = await tx.query<{ there: boolean }>(
+    'select to_regnamespace(quote_ident($1)) is not null as there',
+    [tx.schema],
+  )
+  if (!rows[0]?.there) await tx.query(`create schema ${quoteIdent(tx.schema)}`)
+}
+
 /** Not again without need: replacing a view locks its readers out. */
 async function ensureViews(tx: Tx, readSchema: string, changed: boolean): Promise<void> {
   await lockMigrations(tx)
-  const status = `${quoteIdent(readSchema)}.status`
-  const { rows } = await tx.query<{ there: boolean }>('select to_regclass($1) is not null as there', [status])
-  if (changed || !rows[0]?.there) await tx.query('select create_read_views($1, $2)', [tx.schema, readSchema])
+  const newest = `${quoteIdent(readSchema)}.transactions`
+  const { rows } = await tx.query<{ there: boolean }>('select to_regclass($1) is not null as there', [newest])
+  if (!changed && rows[0]?.there) return
+  await tx.query('select create_read_views($1, $2)', [tx.schema, readSchema])
+  await tx.query('select create_query_views($1, $2)', [tx.schema, readSchema])
 }
 
 /** Texts of events are of all scripts; a database that cannot hold them would stop a chain one day. */
@@ -137,7 +148,8 @@ async function appliedMigrations(tx: Tx): Promise<Map<string, string>> {
   return new Map(rows.map((row) => [row.name, row.sha256]))
 }
 
-const lockMigrations = (tx: Tx) =>
+/** Whoever does DDL holds this to the end of its transaction. */
+export const lockMigrations = (tx: Tx) =>
   tx.query('select pg_advisory_xact_lock($1::bigint)', [migrateKey(tx.schema)])
 
 async function readMigrations(): Promise<Migration[]> {

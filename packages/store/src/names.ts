@@ -11,6 +11,9 @@ export const writeKey = (schema: string): string => advisoryKey(`lockstep write 
 /** Held by the one process that migrates. */
 export const migrateKey = (schema: string): string => advisoryKey(`lockstep migrate ${schema}`)
 
+/** Held by the one process that makes indexes. */
+export const indexKey = (schema: string): string => advisoryKey(`lockstep indexes ${schema}`)
+
 export const notifyChannel = (schema: string): string =>
   `lockstep_${digest(schema).toString('hex').slice(0, 16)}`
 

@@ -27,9 +27,14 @@ export interface ChainRewind extends RewindLock {
   readonly chain: ChainKey
   /** The lowest stored height that goes; null: nothing goes. */
   readonly from: Height | null
+  /**
+   * The lowest height that a fork of this chain took off it; null: no fork asked. What goes below it goes for the
+   * rewind's time alone, and is still on the chain.
+   */
+  readonly forkFrom: Height | null
   /** What the coordinator's search over RPC found; never decides what is removed. */
   readonly cutHint: CutHint | null
-  /** Rises with each change of time or `from`, also where the row was gone in between. Not with `cutHint`. */
+  /** Rises with each change of time, `from` or `forkFrom`, also where the row was gone in between. Not with `cutHint`. */
   readonly generation: number
 }
 
@@ -127,6 +132,7 @@ export async function putChainRewind(tx: Tx, row: ChainRewind): Promise<void> {
     timestamp: formatTime(row.timestamp),
     rewindId: row.rewindId,
     from: row.from,
+    forkFrom: row.forkFrom,
     cutHint: row.cutHint && { ...row.cutHint, time: formatTime(row.cutHint.time) },
     generation: row.generation,
   })
@@ -216,6 +222,8 @@ function parseChainRow(key: string, value: Record<string, unknown>): ChainRewind
     ...parseLock(value),
     chain: key.slice(CHAIN_ROW.length) as ChainKey,
     from: value.from === null ? null : (Number(value.from) as Height),
+    // Not there where a program of an earlier version asked.
+    forkFrom: value.forkFrom == null ? null : (Number(value.forkFrom) as Height),
     cutHint: hint ? { height: hint.height, hash: hint.hash, time: timeOf(hint.time) } : null,
     generation: Number(value.generation),
   }

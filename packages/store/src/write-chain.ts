@@ -1,21 +1,23 @@
 import { performance } from 'node:perf_hooks'
-import type { BlockRef, Height, SourceBlock } from '@lockstep/domain'
-import { recordRollback } from './audit.js'
+import { type BlockRef, type Height, type SourceBlock, height as toHeight } from '@lockstep/domain'
+import { closeRollback, openRollback } from './audit.js'
 import { type ChainWriter, type Checkpoint, checkpointOf, setCheckpoint } from './checkpoint.js'
 import type { Database } from './database.js'
 import {
-  EventConflict,
   insertBlocks,
   insertEvents,
   insertHeaders,
   markFallingTimes,
+  ObservationConflict,
   pruneHeaders,
   type Removed,
   recordConflict,
   removeAbove,
 } from './facts.js'
+import { keepOrphans } from './orphans.js'
 import { finishRange, type RangeDone, shortenRanges } from './ranges.js'
 import { notify, raiseEpoch } from './rewind-rows.js'
+import { insertTransactions } from './transactions.js'
 import { lockKeyShared, refuseDuringRewind } from './write-key.js'
 
 /** What one write stores: everything between the checkpoint and `last`. */
@@ -57,11 +59,12 @@ export async function writeBatch(db: Database, writer: ChainWriter, batch: Block
       )
       await insertHeaders(tx, chain, batch.headers)
       await insertEvents(tx, chain, batch.facts)
+      await insertTransactions(tx, chain, batch.facts)
       if (batch.range) await finishRange(tx, chain, batch.range)
       await pruneHeaders(tx, chain, batch.finalized, batch.last.height)
     })
   } catch (error) {
-    if (error instanceof EventConflict) await db.transaction((tx) => recordConflict(tx, error))
+    if (error instanceof ObservationConflict) await db.transaction((tx) => recordConflict(tx, error))
     throw error
   }
   return { ...writer, checkpoint }
@@ -83,16 +86,12 @@ export async function rollBack(
     await lockKeyShared(tx)
     await refuseDuringRewind(tx)
     await setCheckpoint(tx, writer, checkpoint)
-    const removed = await removeAbove(tx, chain, to?.height ?? null)
-    await shortenRanges(tx, chain, to?.height ?? null)
-    const seconds = (performance.now() - startedAt) / 1000
-    await recordRollback(tx, {
-      chain,
-      checkpointBefore: writer.checkpoint.height,
-      forkPoint: to?.height ?? null,
-      removed,
-      seconds,
-    })
+    const forkPoint = to?.height ?? null
+    const rollbackId = await openRollback(tx, chain, writer.checkpoint.height, forkPoint)
+    await keepOrphans(tx, chain, toHeight((forkPoint ?? -1) + 1), { rollbackId })
+    const removed = await removeAbove(tx, chain, forkPoint)
+    await shortenRanges(tx, chain, forkPoint)
+    await closeRollback(tx, rollbackId, removed, (performance.now() - startedAt) / 1000)
     await notify(tx, 'release')
     await raiseEpoch(tx)
     return removed

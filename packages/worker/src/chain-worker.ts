@@ -20,6 +20,7 @@ import {
   readChain,
   readCheckpoint,
   readRewindState,
+  setKeepOrphans,
 } from '@lockstep/store'
 import { Backoff } from './backoff.js'
 import { checkForFork, describeUnsure, resolveFork } from './fork.js'
@@ -241,6 +242,7 @@ class ChainFollower {
     this.#setWriter({ ...this.#writer, checkpoint })
     this.#loaded = true
     this.#adopts = false
+    await setKeepOrphans(db, options.chain, options.keepOrphans)
     if (registered === null || !chainChanged(registered, options)) return
     if (checkpoint !== null) throw chainChangedError(registered, options)
     this.#adopts = true // a write, so not before the look for a rewind or pause

@@ -9,7 +9,7 @@ import { createSource } from '@lockstep/worker'
 import { faultFromEnvironment } from '../faults.js'
 import { type GlobalWords, openDatabase, openLogger, projectDirOf, readConfig } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
-import { prepareSchema } from './migrate.js'
+import { prepareIndexes, prepareSchema } from './migrate.js'
 
 /** How long workers may take to finish their batch and leave. */
 const GRACE_MS = 20_000
@@ -118,6 +118,7 @@ async function runAll({ words, options, db, logger, now, stop: asked, serverGone
     ],
     env: { ...process.env, LOCKSTEP_FAULT: undefined }, // a fault is this process's own, see faults.ts
   }
+  const indexes = prepareIndexes(db, options, logger, stop)
   const sources = new Map(options.chains.map((chain) => [chain.chain, createSource(chain, logger)]))
   try {
     const parts = [
@@ -145,6 +146,7 @@ async function runAll({ words, options, db, logger, now, stop: asked, serverGone
     for (const part of parts) part.catch((error: unknown) => failed.abort(error))
     await Promise.allSettled(parts)
   } finally {
+    await indexes
     await Promise.all([...sources.values()].map((source) => source.close()))
     await listener.close()
   }

@@ -18,6 +18,8 @@ export function cosmosChainOptions({
     pollMs: 100,
     blocks: 'all',
     transactions: false,
+    keepOrphans: false,
+    queries: [],
     filterDigest: 'test',
     contracts: [{ contract: 'all', address: null, events: null, failedTransactions: false }],
     rpc: endpointOptions(rpc),

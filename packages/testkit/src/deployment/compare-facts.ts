@@ -26,6 +26,7 @@ export interface Comparison {
 const COMPARED: Readonly<Record<string, string>> = {
   event:
     'select to_jsonb(t)::text as row from event t order by chain, height, tx_index, event_index, tx_hash',
+  transaction: 'select to_jsonb(t)::text as row from transaction t order by chain, height, tx_index, tx_hash',
   block: 'select to_jsonb(t)::text as row from block t order by chain, height',
   checkpoint: `select jsonb_build_object('chain', chain, 'height', height, 'hash', hash, 'block_time', block_time)::text as row
     from checkpoint order by chain`,

@@ -19,6 +19,8 @@ export function evmChainOptions({
     pollMs: 100,
     blocks: 'events',
     transactions: false,
+    keepOrphans: false,
+    queries: [],
     filterDigest: 'test',
     contracts: [{ contract: 'token', addresses: null, events: [TRANSFER_EVENT] }],
     rpc: endpointOptions(rpc),
