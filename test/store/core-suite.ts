@@ -230,7 +230,7 @@ export function coreSuite(adminUrl?: () => string): void {
       'select name, args, data, undecoded, topic0 from event order by event_index',
     )
     expect(rows).toEqual([
-      expect.objectContaining({ name: 'na\ufffdme', args: stored, undecoded: null }),
+      expect.objectContaining({ name, args: stored, undecoded: null }),
       {
         name: 'Transfer',
         args: null,

@@ -37,6 +37,7 @@ table chain (
   filter_digest text not null
   times_fell boolean not null default false
   registered_at timestamp with time zone not null default clock_timestamp()
+  keep_orphans boolean not null default false
   constraint chain_key CHECK ((chain ~ '^[a-z][a-z0-9_-]{0,31}$'::text))
   constraint chain_kind_check CHECK ((kind = ANY (ARRAY['evm'::text, 'cosmos'::text])))
   constraint chain_start_height_check CHECK ((start_height >= 0))
@@ -99,7 +100,7 @@ table event_conflict (
   chain text collate "C" not null
   height bigint not null
   tx_index integer not null
-  event_index integer not null
+  event_index integer
   tx_hash bytea not null
   stored jsonb not null
   observed jsonb not null
@@ -133,6 +134,36 @@ table migration (
   applied_at timestamp with time zone not null default clock_timestamp()
   constraint migration_pkey PRIMARY KEY (name)
 )
+
+table orphaned_event (
+  id bigint not null generated always as identity
+  chain text collate "C" not null
+  height bigint not null
+  tx_index integer not null
+  event_index integer not null
+  tx_hash bytea not null
+  block_hash bytea not null
+  block_time timestamp with time zone not null
+  contract text not null
+  address text
+  name text not null
+  args jsonb
+  topic0 bytea
+  topic1 bytea
+  topic2 bytea
+  topic3 bytea
+  data bytea not null
+  undecoded text
+  orphaned_at timestamp with time zone not null default clock_timestamp()
+  rollback_id bigint
+  rewind_id uuid
+  constraint orphaned_by_one CHECK ((num_nonnulls(rollback_id, rewind_id) = 1))
+  constraint orphaned_event_chain_fkey FOREIGN KEY (chain) REFERENCES chain(chain)
+  constraint orphaned_event_rewind_id_fkey FOREIGN KEY (rewind_id) REFERENCES rewind(id)
+  constraint orphaned_event_rollback_id_fkey FOREIGN KEY (rollback_id) REFERENCES rollback(id)
+  constraint orphaned_event_pkey PRIMARY KEY (id)
+)
+CREATE INDEX orphaned_event_position ON orphaned_event USING btree (chain, height)
 
 table rewind (
   id uuid not null
@@ -177,6 +208,33 @@ table rollback (
   constraint rollback_pkey PRIMARY KEY (id)
 )
 
+table transaction (
+  chain text collate "C" not null
+  height bigint not null
+  tx_index integer not null
+  tx_hash bytea not null
+  block_hash bytea not null
+  block_time timestamp with time zone not null
+  success boolean
+  code bigint
+  from_address text
+  to_address text
+  value numeric
+  gas_wanted numeric
+  gas_used numeric
+  fee jsonb
+  memo text
+  constraint transaction_pkey PRIMARY KEY (chain, height, tx_index, tx_hash)
+)
+CREATE INDEX transaction_hash ON transaction USING btree (tx_hash)
+
+table typed_view (
+  read_schema text collate "C" not null
+  name text collate "C" not null
+  definition text not null
+  constraint typed_view_pkey PRIMARY KEY (read_schema, name)
+)
+
 CREATE OR REPLACE FUNCTION create_event_partition(chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -191,6 +249,60 @@ begin
 end $function$
 
 
+CREATE OR REPLACE FUNCTION create_query_views(tables text, views text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $functionx$
+begin
+  execute format($view$
+    create or replace view %2$I.transactions as
+    select t.chain, t.height, t.tx_index, t.block_hash, t.block_time, t.tx_hash, t.success, t.code, t.from_address,
+      t.to_address, t.value, t.gas_wanted, t.gas_used, t.fee, t.memo
+    from %1$I.transaction t
+    where not exists (select from %1$I."_global" g where g.key = 'rewind_timestamp_' || t.chain
+      and t.height >= (g.value ->> 'from')::bigint) $view$, tables, views);
+  execute format('comment on view %I.transactions is %L', views,
+    'Transactions that hold a stored event, of chains with "transactions: true". Hides what a running rewind takes away.');
+  execute format('comment on column %I.transactions.success is %L', views,
+    'Null where the chain does not say (Ethereum before Byzantium).');
+  execute format('comment on column %I.transactions.code is %L', views, 'Cosmos: 0 for success. EVM: null.');
+  execute format('comment on column %I.transactions.from_address is %L', views,
+    'EVM: lower-case, compare with address(''0x…''). Cosmos: null.');
+  execute format('comment on column %I.transactions.to_address is %L', views,
+    'EVM: lower-case; null where a contract was created. Cosmos: null.');
+  execute format('comment on column %I.transactions.value is %L', views, 'EVM: wei, exact. Cosmos: null.');
+  execute format('comment on column %I.transactions.gas_wanted is %L', views, 'EVM: the gas limit.');
+  execute format('comment on column %I.transactions.fee is %L', views, 'Cosmos: coins as [{denom, amount}]. EVM: null.');
+
+  -- In plpgsql, since only that can raise; called for what is no address alone, so that "address" itself is inlined.
+  execute format($function$
+    create or replace function %1$I.no_address(given text) returns text immutable language plpgsql as $body$
+    begin
+      raise exception '"%%" is no address.', given
+        using errcode = 'invalid_parameter_value', hint = 'An address is 0x and 40 hex digits, in any case.';
+    end $body$ $function$, views);
+  execute format('comment on function %I.no_address(text) is %L', views, 'Raises the error of "address".');
+  -- A single expression, not strict, immutable: what PostgreSQL needs to inline it, so that indexes are used.
+  execute format($function$
+    create or replace function %1$I.address(given text) returns text immutable parallel safe language sql as $body$
+      select case when given is null then null when given ~ '^0x[0-9a-fA-F]{40}$' then lower(given)
+        else %1$I.no_address(given) end $body$ $function$, views);
+  execute format('comment on function %I.address(text) is %L', views,
+    'An EVM address as columns hold it: in lower case. Refuses what is not 0x and 40 hex digits. The checksum of mixed case '
+      'is not checked: PostgreSQL has no keccak-256.');
+
+  -- 1111808 is 0x10F700: see storable-text.ts. A sub-select, so it is not inlined: "convert_to" is only called stable
+  -- because conversions can be replaced, and this one gives the same bytes for ever.
+  execute format($function$
+    create or replace function %1$I.text_bytes(given text) returns bytea immutable strict parallel safe language sql as $body$
+      select coalesce(string_agg(case when ascii(c) between 1111808 and 1112063
+          then set_byte('\x00'::bytea, 0, ascii(c) - 1111808) else convert_to(c, 'UTF8') end, ''::bytea order by n), ''::bytea)
+      from string_to_table(given, null) with ordinality chars (c, n) $body$ $function$, views);
+  execute format('comment on function %I.text_bytes(text) is %L', views,
+    'The bytes that the chain holds for a text. A byte NN that no text can hold is stored as the character U+10F7NN.');
+end $functionx$
+
+
 CREATE OR REPLACE FUNCTION create_read_views(tables text, views text)
  RETURNS void
  LANGUAGE plpgsql
@@ -200,7 +312,7 @@ declare
     'not exists (select from %I."_global" g where g.key = ''rewind_timestamp_'' || t.chain'
       || ' and t.height >= (g.value ->> ''from'')::bigint)', tables);
 begin
-  execute format('create schema if not exists %I', views);
+  perform ensure_read_schema(views);
 
   execute format($view$
     create or replace view %2$I.blocks as
@@ -232,8 +344,19 @@ begin
 end $function$
 
 
+CREATE OR REPLACE FUNCTION ensure_read_schema(views text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if to_regnamespace(quote_ident(views)) is null then execute format('create schema %I', views); end if;
+end $function$
+
+
 view blocks (chain text, height bigint, hash bytea, parent_hash bytea, block_time timestamp with time zone)
 
 view events (chain text, height bigint, tx_index integer, event_index integer, block_hash bytea, block_time timestamp with time zone, tx_hash bytea, contract text, address text, name text, args jsonb, topic0 bytea, topic1 bytea, topic2 bytea, topic3 bytea, data bytea, undecoded text)
 
 view status (chain text, epoch bigint, height bigint, rewinding boolean, paused boolean)
+
+view transactions (chain text, height bigint, tx_index integer, block_hash bytea, block_time timestamp with time zone, tx_hash bytea, success boolean, code bigint, from_address text, to_address text, value numeric, gas_wanted numeric, gas_used numeric, fee jsonb, memo text)
