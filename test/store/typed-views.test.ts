@@ -193,7 +193,14 @@ test('Cosmos: attributes that the config lists are columns, and an action is fou
   const cosmos = cosmosChainOptions({
     rpc: ['http://127.0.0.1:9'],
     chain: GAMMA,
-    contracts: [{ contract: 'registry', address: null, events: [{ type: 'wasm', action: 'go' }] }],
+    contracts: [
+      {
+        contract: 'registry',
+        address: null,
+        failedTransactions: false,
+        events: [{ type: 'wasm', action: 'go' }],
+      },
+    ],
     queries: [{ contract: 'registry', attributes: ["o'clock", 'amount'], index: [] }],
   })
   await registerChains(db, [cosmos])
@@ -205,12 +212,14 @@ test('Cosmos: attributes that the config lists are columns, and an action is fou
     wasm(0, { action: 'go', "o'clock": '5', amount: ['1', '2'] }),
     wasm(1, { action: ['stop', 'go'] }),
     wasm(2, { action: 'stop' }),
+    wasm(3, { action: 'go', _failed: { code: 5 } }),
   )
   expect(
-    await rows(`select event_index, "o_clock", amount from indexed.registry_wasm_go order by 1`),
+    await rows(`select event_index, "o_clock", amount, failed from indexed.registry_wasm_go order by 1`),
   ).toEqual([
-    { event_index: 0, o_clock: '5', amount: '["1", "2"]' },
-    { event_index: 1, o_clock: null, amount: null },
+    { event_index: 0, o_clock: '5', amount: '["1", "2"]', failed: false },
+    { event_index: 1, o_clock: null, amount: null, failed: false },
+    { event_index: 3, o_clock: null, amount: null, failed: true },
   ])
 })
 

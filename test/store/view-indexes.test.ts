@@ -176,7 +176,14 @@ test('Cosmos attributes that are listed are found by an index', async () => {
   const options = cosmosChainOptions({
     rpc: ['http://127.0.0.1:9'],
     chain: GAMMA,
-    contracts: [{ contract: 'registry', address: null, events: [{ type: 'wasm', action: 'go' }] }],
+    contracts: [
+      {
+        contract: 'registry',
+        address: null,
+        failedTransactions: false,
+        events: [{ type: 'wasm', action: 'go' }],
+      },
+    ],
     queries: [{ contract: 'registry', attributes: ['sender'], index: ['sender'] }],
   })
   await registerChains(db, [options])

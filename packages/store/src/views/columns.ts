@@ -57,9 +57,16 @@ const ARGS: Column = {
   type: 'jsonb',
 }
 
-/** Position columns, `name` where the view is of every type, `args`, then one per attribute that the config lists. */
+/** See `failedTransactions` in the config; values of attributes are never objects, so none can look like the mark. */
+const FAILED: Column = {
+  ...fixed('failed', 'Whether its transaction failed; such are there only with "failedTransactions: true".'),
+  type: 'boolean',
+  expression: `coalesce(jsonb_typeof(args -> '_failed') = 'object', false)`,
+}
+
+/** Position columns, `failed`, `name` where the view is of every type, `args`, then one per attribute that the config lists. */
 export function cosmosColumns(attributes: readonly string[], everyType: boolean): Column[] {
-  const first = [...POSITION, ...(everyType ? [NAME] : []), ARGS]
+  const first = [...POSITION, FAILED, ...(everyType ? [NAME] : []), ARGS]
   const names = argumentNames(attributes, first)
   return [
     ...first,

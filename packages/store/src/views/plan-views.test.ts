@@ -121,6 +121,7 @@ test('Cosmos: a view per type and action, args as a whole, and a column per list
   const registry: CosmosContractOptions = {
     contract: 'registry',
     address: null,
+    failedTransactions: false,
     events: [
       { type: 'wasm', action: 'register_agent' },
       { type: 'wasm-swap', action: null },
@@ -135,6 +136,7 @@ test('Cosmos: a view per type and action, args as a whole, and a column per list
   ])
   expect(views.map(({ name }) => name)).toEqual(['registry_wasm_register_agent', 'registry_wasm_swap'])
   expect(views[0]?.columns.slice(8).map(({ name, type }) => `${name} ${type}`)).toEqual([
+    'failed boolean',
     'args jsonb',
     'sender text',
     'arg_height text',
@@ -145,7 +147,12 @@ test('Cosmos: a view per type and action, args as a whole, and a column per list
 })
 
 test('Cosmos: a contract with events of every type has one view with their names, and one listed twice is one', () => {
-  const every: CosmosContractOptions = { contract: 'bank', address: null, events: null }
+  const every: CosmosContractOptions = {
+    contract: 'bank',
+    address: null,
+    events: null,
+    failedTransactions: false,
+  }
   const [view] = planViews([cosmos('osmosis', [every])])
   expect(view?.name).toBe('bank_events')
   expect(view?.columns.map(({ name }) => name)).toContain('name')
