@@ -72,6 +72,7 @@ const CHAIN: ServedChain = {
   byHash: (hash) => CHAIN.at(Number(hash) - 2),
   byTransaction: () => null,
   snapshot: () => CHAIN,
+  onBlock: () => () => {},
 }
 
 const REFUSALS: Readonly<Record<string, RangeRefusal>> = {
