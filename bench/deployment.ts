@@ -28,6 +28,8 @@ export const chainOptions = (name: string): EvmChainOptions => ({
   pollMs: 200,
   blocks: 'events',
   transactions: false,
+  keepOrphans: false,
+  queries: [],
   filterDigest: 'bench',
   contracts: [],
 })

@@ -71,6 +71,7 @@ const CHAIN: ServedChain = {
   at: (at) => (at < 0 || at > LAST + 10 ? null : blockAt(at)),
   byHash: (hash) => CHAIN.at(Number(hash) - 2),
   byTransaction: () => null,
+  onBlock: () => () => undefined,
   snapshot: () => CHAIN,
   onBlock: () => () => {},
 }
