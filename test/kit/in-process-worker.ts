@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChainOptions, OnFork } from '@lockstep/config'
+import type { ChainSource } from '@lockstep/domain'
 import type { StepHook } from '@lockstep/rewind'
 import { type Database, Listener } from '@lockstep/store'
 import { type Logger, silentLogger } from '@lockstep/telemetry'
@@ -25,6 +26,8 @@ export interface InProcessOptions {
   readonly retry?: RetryDelays
   readonly logger?: Logger
   readonly askNodesAgainMs?: number
+  /** The worker's way to its nodes, of the real one; left out: that. */
+  readonly source?: (inner: ChainSource) => ChainSource
 }
 
 /** A real worker in this process, with its own connections: quick to start, and easy to watch. */
@@ -36,7 +39,7 @@ export function startWorker(
   const logger = more.logger ?? silentLogger()
   const db = deployment.open()
   const listener = Listener.open(db)
-  const source = createSource(options, logger)
+  const source = (more.source ?? ((inner) => inner))(createSource(options, logger))
   const stop = new AbortController()
   const leaseMs = more.leaseMs ?? 3000
   const ended = runChainWorker(

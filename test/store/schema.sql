@@ -44,6 +44,18 @@ table chain (
   constraint chain_pkey PRIMARY KEY (chain)
 )
 
+table chain_filter (
+  chain text collate "C" not null
+  filter text not null
+  place integer not null
+  contract text not null
+  event text not null
+  name text
+  selection jsonb not null
+  constraint chain_filter_chain_fkey FOREIGN KEY (chain) REFERENCES chain(chain)
+  constraint chain_filter_pkey PRIMARY KEY (chain, filter)
+)
+
 table chain_status (
   chain text collate "C" not null
   phase text not null
@@ -72,6 +84,34 @@ table checkpoint (
   constraint checkpoint_chain_fkey FOREIGN KEY (chain) REFERENCES chain(chain)
   constraint checkpoint_pkey PRIMARY KEY (chain)
 )
+
+table config_change (
+  id bigint not null generated always as identity
+  chain text collate "C" not null
+  start_before bigint not null
+  start_after bigint not null
+  added text[] not null
+  refetched text[] not null
+  removed text[] not null
+  blocks_removed bigint not null
+  events_removed bigint not null
+  contracts_removed bigint not null
+  changed_at timestamp with time zone not null default clock_timestamp()
+  constraint config_change_chain_fkey FOREIGN KEY (chain) REFERENCES chain(chain)
+  constraint config_change_pkey PRIMARY KEY (id)
+)
+
+table contract_registry (
+  chain text collate "C" not null
+  contract text not null
+  address text not null
+  height bigint not null
+  tx_index integer not null
+  event_index integer not null
+  constraint contract_registry_chain_fkey FOREIGN KEY (chain) REFERENCES chain(chain)
+  constraint contract_registry_pkey PRIMARY KEY (chain, contract, address)
+)
+CREATE INDEX contract_registry_height ON contract_registry USING btree (chain, height)
 
 table event (
   chain text collate "C" not null
@@ -235,6 +275,21 @@ table typed_view (
   constraint typed_view_pkey PRIMARY KEY (read_schema, name)
 )
 
+CREATE OR REPLACE FUNCTION create_contract_view(tables text, views text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  execute format($view$
+    create or replace view %2$I.contracts as
+    select t.chain, t.contract, t.address, t.height, t.tx_index, t.event_index from %1$I.contract_registry t
+    where not exists (select from %1$I."_global" g where g.key = 'rewind_timestamp_' || t.chain
+      and t.height >= (g.value ->> 'from')::bigint) $view$, tables, views);
+  execute format('comment on view %I.contracts is %L', views,
+    'Contracts that factories created. Hides what a running rewind takes away, from its request on.');
+end $function$
+
+
 CREATE OR REPLACE FUNCTION create_event_partition(chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -354,6 +409,8 @@ end $function$
 
 
 view blocks (chain text, height bigint, hash bytea, parent_hash bytea, block_time timestamp with time zone)
+
+view contracts (chain text, contract text, address text, height bigint, tx_index integer, event_index integer)
 
 view events (chain text, height bigint, tx_index integer, event_index integer, block_hash bytea, block_time timestamp with time zone, tx_hash bytea, contract text, address text, name text, args jsonb, topic0 bytea, topic1 bytea, topic2 bytea, topic3 bytea, data bytea, undecoded text)
 

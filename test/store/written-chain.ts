@@ -17,6 +17,7 @@ import {
   acquireChainLease,
   type BlockBatch,
   type ChainWriter,
+  childRows,
   type Database,
   readCheckpoint,
   writeBatch,
@@ -79,10 +80,15 @@ export const withEvents = (ref: BlockRef, ...events: readonly EventFact[]): Sour
 /** The batch that stores `facts`, and `headers` for linking; the highest of them is the next checkpoint. */
 export function batchOf(
   facts: readonly SourceBlock[],
-  { headers = [], finalized = null, range = null }: Partial<Omit<BlockBatch, 'facts' | 'last'>> = {},
+  {
+    headers = [],
+    finalized = null,
+    range = null,
+    children = childRows(facts),
+  }: Partial<Omit<BlockBatch, 'facts' | 'last'>> = {},
 ): BlockBatch {
   const refs = [...facts.map(({ ref }) => ref), ...headers].sort((a, b) => a.height - b.height)
-  return { facts, headers, finalized, range, last: refs.at(-1) as BlockRef }
+  return { facts, headers, children, finalized, range, last: refs.at(-1) as BlockRef }
 }
 
 /** Takes the chain's lease; the holder is that of `db`. Long enough not to matter, unless said otherwise. */

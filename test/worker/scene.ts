@@ -211,7 +211,15 @@ export class Stage {
 
   /** Everything that belongs to one chain and is not of a run. */
   async digestOf(chain: string): Promise<unknown> {
-    const tables = ['event', 'block', 'transaction', 'header', 'checkpoint', 'backfill_ranges']
+    const tables = [
+      'event',
+      'block',
+      'transaction',
+      'header',
+      'checkpoint',
+      'contract_registry',
+      'backfill_ranges',
+    ]
     return Promise.all(
       tables.map((table) =>
         this.list(
@@ -224,8 +232,16 @@ export class Stage {
 
   /** Compares with a new deployment whose workers only ever saw the chains as they are now. */
   async expectFresh(...chains: ChainOptions[]): Promise<void> {
+    await this.expectFreshBy((fresh, options) => fresh.work(options), ...chains)
+  }
+
+  /** As `expectFresh`, with workers of the test's own making. */
+  async expectFreshBy(
+    work: (fresh: Stage, options: ChainOptions) => InProcessWorker,
+    ...chains: ChainOptions[]
+  ): Promise<void> {
     const fresh = await this.scene.deploy(...chains)
-    const workers = chains.map((options) => fresh.work(options))
+    const workers = chains.map((options) => work(fresh, options))
     for (const { chain } of chains) {
       const { height } = await this.checkpoint(chain)
       await fresh.until(

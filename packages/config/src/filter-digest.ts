@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type AbiParameter, toEventSignature } from 'viem'
+import { type AbiParameter, toEventSelector, toEventSignature } from 'viem'
+import type { FilterSelection } from './filter-selection.js'
 import type {
   ChainOptions,
   CosmosContractOptions,
@@ -23,6 +24,12 @@ export interface FilterOptions {
   readonly contract: string
   /** EVM: its signature. Cosmos: its type and action; `*`: events of every type. */
   readonly event: string
+  /** `EventFact.name` of its facts; null: any. */
+  readonly name: string | null
+  /** Where it may meet others: a log that fits two belongs to the first. */
+  readonly selection: FilterSelection
+  /** Filters whose events tell of the contracts that it is looked for at; empty: it needs no other. */
+  readonly toldBy: readonly string[]
 }
 
 /** In the order of the file: a log that fits two filters belongs to the first. */
@@ -33,6 +40,13 @@ export function filtersOf(chain: ChainOptions): FilterOptions[] {
         filter: evmFilter(contract, event),
         contract: contract.contract,
         event: toEventSignature(event),
+        name: factName(contract, event),
+        selection: {
+          event: event.anonymous === true ? null : toEventSelector(event),
+          action: null,
+          addresses: contract.addresses,
+        },
+        toldBy: factoryFilters(contract),
       })),
     )
   }
@@ -41,12 +55,40 @@ export function filtersOf(chain: ChainOptions): FilterOptions[] {
       filter: cosmosFilter(contract, event),
       contract: contract.contract,
       event: event === null ? '*' : event.action === null ? event.type : `${event.type}/${event.action}`,
+      name: event === null ? null : event.type,
+      selection: {
+        event: event === null ? null : event.type,
+        action: event === null ? null : event.action,
+        addresses: contract.address === null ? null : [contract.address],
+      },
+      toldBy: [],
     })),
   )
 }
 
+/** An event whose contract has another of the same name is told from it by its signature. */
+function factName({ events }: EvmContractOptions, event: EvmEventOptions): string {
+  const signature = toEventSignature(event)
+  const overloaded = events.some(
+    (other) => other.name === event.name && toEventSignature(other) !== signature,
+  )
+  return overloaded ? signature : event.name
+}
+
+const factoryFilters = ({ factory }: EvmContractOptions): string[] =>
+  factory === undefined
+    ? []
+    : factory.of.events
+        .filter((event) => toEventSignature(event) === factory.event)
+        .map((event) => evmFilter(factory.of, event))
+
 export const evmFilter = (contract: EvmContractOptions, event: EvmEventOptions): string =>
-  sha256({ kind: 'evm', ...canonicalEvm(contract), events: canonicalEvent(event) })
+  sha256({
+    kind: 'evm',
+    ...canonicalEvm(contract),
+    events: canonicalEvent(event),
+    name: factName(contract, event),
+  })
 
 /** @param event null: events of every type */
 export const cosmosFilter = (contract: CosmosContractOptions, event: CosmosEventFilter | null): string =>

@@ -5,6 +5,7 @@ export { jsonSchema } from './editor-schema.js'
 export { type EvmArgument, type EvmEvent, evmEvent, isHashed } from './evm-event.js'
 export type { Environment } from './expand-variables.js'
 export { cosmosFilter, evmFilter, type FilterOptions, filtersOf } from './filter-digest.js'
+export { type FilterSelection, selectionsMeet } from './filter-selection.js'
 export { type ConfigInput, loadConfig } from './load-config.js'
 export type {
   ChainOptions,

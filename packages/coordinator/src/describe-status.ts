@@ -2,8 +2,10 @@ import { type ChainKey, secondsBetween, type TimeUs } from '@lockstep/domain'
 import {
   type ChainStatus,
   type Database,
+  type GapInWords,
   type RewindState,
   readClock,
+  readGapsInWords,
   readRewindState,
   readStatus,
 } from '@lockstep/store'
@@ -24,6 +26,8 @@ export interface ChainView {
   readonly eventsPerSecond: number | null
   readonly etaSeconds: number | null
   readonly worker: string | null
+  /** What filters are still missing below the checkpoint: while there is any, the chain is not ready. */
+  readonly gaps: readonly Pick<GapInWords, 'what' | 'from' | 'to'>[]
 }
 
 export interface StatusView {
@@ -40,11 +44,19 @@ export async function readStatusView(db: Database): Promise<StatusView> {
   return db.transaction(async (tx) => {
     const state = await readRewindState(tx)
     const at = await readClock(tx)
-    return { at, state, chains: (await readStatus(tx)).map((status) => describeChain(status, state, at)) }
+    const gaps = await readGapsInWords(tx)
+    const of = (chain: ChainKey) => gaps.filter((gap) => gap.chain === chain)
+    const chains = (await readStatus(tx)).map((each) => describeChain(each, state, at, of(each.chain)))
+    return { at, state, chains }
   })
 }
 
-export function describeChain(status: ChainStatus, state: RewindState, now: TimeUs): ChainView {
+export function describeChain(
+  status: ChainStatus,
+  state: RewindState,
+  now: TimeUs,
+  gaps: readonly GapInWords[] = [],
+): ChainView {
   const { checkpointHeight: checkpoint } = status
   // A head that was reported before the last block was stored lags behind it.
   const head = status.headHeight === null ? null : Math.max(status.headHeight, checkpoint ?? 0)
@@ -67,6 +79,7 @@ export function describeChain(status: ChainStatus, state: RewindState, now: Time
     eventsPerSecond: alive ? status.eventsPerSecond : null,
     etaSeconds: lagBlocks === null || !rate ? null : Math.round(lagBlocks / rate),
     worker: status.worker,
+    gaps: gaps.map(({ what, from, to }) => ({ what, from, to })),
   }
 }
 

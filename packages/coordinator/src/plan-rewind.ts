@@ -5,8 +5,6 @@ import {
   type ChainRewind,
   type ChainStatus,
   type Checkpoint,
-  chainChanged,
-  chainChangedError,
   countAbove,
   type Database,
   putCutHint,
@@ -17,6 +15,7 @@ import {
   readRemovalRate,
   readRewindState,
   readStatus,
+  refusedChange,
 } from '@lockstep/store'
 import { estimateIndexingAgain, estimateRefetch, estimateRemoval, type Refetch } from './estimate-duration.js'
 import { findBlockers, type PlanBlocker } from './find-blockers.js'
@@ -108,12 +107,10 @@ async function planChain(
   return { chain, checkpoint, from, cut, ...counts, worker, refetch, blockers }
 }
 
-/** A chain that was indexed with other settings than the config has is stopped, and a rewind does not mend that. */
+/** What is stored is of another chain than the config says: it is stopped, and a rewind does not mend that. */
 function whyStopsAgain(registered: RegisteredChain, { optionsOf }: PlanOptions): string | null {
   const configured = optionsOf(registered.chain)
-  return configured && chainChanged(registered, configured)
-    ? chainChangedError(registered, configured).message
-    : null
+  return (configured && refusedChange(registered, configured)?.message) ?? null
 }
 
 /** Leaves what the plan's search found for the workers, whose own nodes may not answer. */

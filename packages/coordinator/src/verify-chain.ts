@@ -12,8 +12,12 @@ import {
   type Database,
   digestChain,
   type FactDifference,
+  type GapInWords,
   readChain,
   readCheckpoint,
+  readChildren,
+  readConfigChange,
+  readGapsInWords,
   readStoredBlock,
   type TableDigest,
 } from '@lockstep/store'
@@ -37,6 +41,8 @@ export interface ChainVerification {
   readonly events: number
   readonly problems: readonly string[]
   readonly digests: readonly TableDigest[]
+  /** What was not compared, and why: an open gap, a config that is not taken over yet. */
+  readonly notCompared: readonly string[]
 }
 
 export interface VerifyOptions {
@@ -59,20 +65,28 @@ const heightsPerRange = (options: ChainOptions): number => (options.kind === 'co
  */
 export async function verifyChain(verify: VerifyOptions): Promise<ChainVerification> {
   const { db, options } = verify
-  const { checkpoint, registered } = await db.transaction(async (tx) => ({
+  const { checkpoint, registered, children, gaps, changed } = await db.transaction(async (tx) => ({
     checkpoint: await readCheckpoint(tx, options.chain),
     registered: await readChain(tx, options.chain),
+    children: await readChildren(tx, options.chain),
+    gaps: (await readGapsInWords(tx)).filter((gap) => gap.chain === options.chain),
+    changed: (await readConfigChange(tx, options)) !== null,
   }))
   // Where what is stored begins, which the config may have changed since.
   const start = registered?.startHeight ?? options.startHeight
   const from = Math.max(verify.from ?? start, start) as Height
   const total = { ranges: 0, blocks: 0, events: 0, problems: [] as string[] }
+  const notCompared = changed ? [CHANGED] : gaps.map(describeGap)
   let parent: Hex | null = null
-  const width = heightsPerRange(options)
-  for (let low = from as number; checkpoint !== null && low <= checkpoint.height; low += width) {
+  const source = verify.source.asking({ children, only: null })
+  const stretches =
+    checkpoint === null || changed
+      ? []
+      : stretchesBetween(gaps, from, checkpoint.height, heightsPerRange(options))
+  for (const [index, { low, high }] of stretches.entries()) {
     verify.signal?.throwIfAborted()
-    const high = Math.min(low + width - 1, checkpoint.height) as Height
-    const { range, last } = await verifyRange(verify, low as Height, high, parent)
+    if (stretches[index - 1]?.high !== low - 1) parent = null // a gap lies between
+    const { range, last } = await verifyRange({ ...verify, source }, low, high, parent)
     parent = last
     total.ranges += 1
     total.blocks += range.blocks
@@ -80,13 +94,45 @@ export async function verifyChain(verify: VerifyOptions): Promise<ChainVerificat
     total.problems.push(...range.problems)
     verify.onRange?.(range)
   }
-  if (checkpoint !== null && parent !== null && parent !== checkpoint.hash) {
+  const reached = stretches.at(-1)?.high === checkpoint?.height
+  if (checkpoint !== null && reached && parent !== null && parent !== checkpoint.hash) {
     total.problems.push(
       `the checkpoint ${checkpoint.height} is ${shortHash(checkpoint.hash)}, but ${shortHash(parent)} on the chain`,
     )
   }
   const to = checkpoint?.height ?? null
-  return { chain: options.chain, from, to, ...total, digests: await digestChain(db, options.chain, to) }
+  return {
+    chain: options.chain,
+    from,
+    to,
+    ...total,
+    notCompared,
+    digests: await digestChain(db, options.chain, to),
+  }
+}
+
+const CHANGED =
+  'the config was changed since it was indexed: its worker makes what is stored follow when it starts; nothing was compared'
+
+const describeGap = ({ what, from, to }: GapInWords): string =>
+  `a gap is open: blocks ${from} to ${to} are still missing for ${what.join(', ')}, and were not compared`
+
+/** What is compared at once: `from..to` without the heights that a gap leaves open. */
+function stretchesBetween(
+  gaps: readonly GapInWords[],
+  from: Height,
+  to: Height,
+  width: number,
+): { low: Height; high: Height }[] {
+  const stretches: { low: Height; high: Height }[] = []
+  for (let low: number = from; low <= to; ) {
+    const gap = gaps.find((each) => each.from <= low && low <= each.to)
+    const next = gaps.filter((each) => each.from > low).map((each) => each.from - 1)
+    const high = gap !== undefined ? gap.to : Math.min(low + width - 1, to, ...next)
+    if (gap === undefined) stretches.push({ low: low as Height, high: high as Height })
+    low = high + 1
+  }
+  return stretches
 }
 
 async function verifyRange(
@@ -125,15 +171,18 @@ async function verifyRange(
 }
 
 function describeDifference({ table, side, height, row }: FactDifference): string {
-  const { tx_index, event_index, name } = JSON.parse(row) as {
+  const { tx_index, event_index, name, contract, address } = JSON.parse(row) as {
     tx_index?: number
     event_index?: number
     name?: string
+    contract?: string
+    address?: string
   }
   const what = {
     block: 'the block',
     transaction: `transaction ${tx_index}`,
     event: `event ${event_index} of transaction ${tx_index} (${name})`,
+    contract_registry: `contract ${address} of ${contract}, which its event ${event_index} tells of,`,
   }[table]
   return `block ${height}: ${what} ${side === 'missing' ? 'is missing from the tables' : 'is stored, but not on the chain'}`
 }

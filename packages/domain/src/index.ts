@@ -19,6 +19,7 @@
 export * from './block.js'
 export * from './errors.js'
 export * from './fork-point.js'
+export * from './gap.js'
 export * from './known-children.js'
 export * from './moment.js'
 export * from './next-step.js'

@@ -8,11 +8,12 @@ import {
 } from '@lockstep/domain'
 import type { Tx } from './database.js'
 import { eventRows, OBSERVED, observedValues } from './event-rows.js'
+import { childColumns, childRows, OBSERVED_CHILDREN } from './registry.js'
 import { OBSERVED_TRANSACTIONS, observedTransactionValues } from './transactions.js'
 
 /** One row that is on one side only. */
 export interface FactDifference {
-  readonly table: 'block' | 'event' | 'transaction'
+  readonly table: 'block' | 'event' | 'transaction' | 'contract_registry'
   /** `missing`: the chain has it, the tables do not. `surplus`: the other way round. A changed row is both. */
   readonly side: 'missing' | 'surplus'
   readonly height: Height
@@ -56,6 +57,12 @@ export async function compareStored(
     range.from,
     range.to,
   ])
+  const children = await tx.query<DifferenceRow>(CHILD_DIFFERENCES, [
+    chain,
+    ...childColumns(childRows(observed)),
+    range.from,
+    range.to,
+  ])
   const { rows: counts } = await tx.query<{ blocks: number; events: number }>(COUNTS, [
     chain,
     range.from,
@@ -64,11 +71,12 @@ export async function compareStored(
   return {
     blocks: counts[0]?.blocks ?? 0,
     events: counts[0]?.events ?? 0,
-    truncated: [blocks, events, transactions].some(({ rows }) => rows.length === DIFFERENCES_MAX),
+    truncated: [blocks, events, transactions, children].some(({ rows }) => rows.length === DIFFERENCES_MAX),
     differences: [
       ...blocks.rows.map((row) => ({ table: 'block' as const, ...row })),
       ...events.rows.map((row) => ({ table: 'event' as const, ...row })),
       ...transactions.rows.map((row) => ({ table: 'transaction' as const, ...row })),
+      ...children.rows.map((row) => ({ table: 'contract_registry' as const, ...row })),
     ],
   }
 }
@@ -131,4 +139,15 @@ const BLOCK_DIFFERENCES = differences(
   'height, hash, parent_hash, block_time',
   '$6',
   '$7',
+)
+
+/** A child that is told of again, above its first event, is no row. */
+const CHILD_DIFFERENCES = differences(
+  `select * from (${OBSERVED_CHILDREN}) first where not exists (
+    select from contract_registry known where known.chain = $1 and known.contract = first.contract
+      and known.address = first.address and known.height < $7)`,
+  'contract_registry',
+  'height, tx_index, event_index, contract, address',
+  '$7',
+  '$8',
 )

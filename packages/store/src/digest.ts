@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { type ChainKey, type Height, invariant } from '@lockstep/domain'
 import type { Database } from './database.js'
 
-type FactTable = 'block' | 'event' | 'transaction'
-
 /** One table's rows of one chain, up to a height, as one number. Equal digests: equal rows, byte for byte. */
 export interface TableDigest {
   readonly chain: ChainKey
-  readonly table: FactTable
+  readonly table: DigestedTable
   readonly to: Height | null
   readonly rows: number
   readonly digest: string
 }
+
+export type DigestedTable = 'block' | 'event' | 'transaction' | 'contract_registry'
 
 /** Heights per step: fixed, so that two databases with different ranges digest alike; bounds what a step holds. */
 const STEP = 10_000
@@ -23,12 +23,14 @@ const TABLES = {
     from event t where chain = $1 and height between $2 and $3`,
   transaction: `select convert_to(t::text, 'UTF8') as line, (height, tx_index, tx_hash) as n
     from transaction t where chain = $1 and height between $2 and $3`,
+  contract_registry: `select convert_to(t::text, 'UTF8') as line, (height, tx_index, event_index, contract, address) as n
+    from contract_registry t where chain = $1 and height between $2 and $3`,
 } as const
 
 /** Digests a chain's facts up to `to` (null: none). Each step is a transaction of its own; the sum is of no one moment. */
 export async function digestChain(db: Database, chain: ChainKey, to: Height | null): Promise<TableDigest[]> {
   const digests: TableDigest[] = []
-  for (const table of ['block', 'event', 'transaction'] as const)
+  for (const table of ['block', 'event', 'transaction', 'contract_registry'] as const)
     digests.push(await digestTable(db, chain, table, to))
   return digests
 }
@@ -36,7 +38,7 @@ export async function digestChain(db: Database, chain: ChainKey, to: Height | nu
 async function digestTable(
   db: Database,
   chain: ChainKey,
-  table: FactTable,
+  table: DigestedTable,
   to: Height | null,
 ): Promise<TableDigest> {
   const hash = createHash('sha256')
@@ -57,7 +59,7 @@ async function digestTable(
 async function digestStep(
   db: Database,
   chain: ChainKey,
-  table: FactTable,
+  table: DigestedTable,
   from: number,
   to: number,
 ): Promise<{ rows: number; digest: string }> {
@@ -73,7 +75,7 @@ async function digestStep(
 }
 
 /** The step that the table's first row is in: chains start high. */
-async function firstStep(db: Database, chain: ChainKey, table: FactTable): Promise<number | null> {
+async function firstStep(db: Database, chain: ChainKey, table: DigestedTable): Promise<number | null> {
   const { rows } = await db.transaction((tx) =>
     tx.query<{ first: number | null }>(`select min(height) as first from ${table} where chain = $1`, [chain]),
   )

@@ -130,13 +130,17 @@ export async function recordConflict(tx: Tx, conflict: ObservationConflict): Pro
   )
 }
 
-/** Removes all that is stored above `cut` (null: everything): the backward half of a write. */
+/**
+ * Removes all that is stored above `cut` (null: everything): the backward half of a write. Children that are told of
+ * from above it are known no more.
+ */
 export async function removeAbove(tx: Tx, chain: ChainKey, cut: Height | null): Promise<Removed> {
   const values = [chain, cut ?? -1]
   const events = await tx.query('delete from event where chain = $1 and height > $2', values)
   await tx.query('delete from transaction where chain = $1 and height > $2', values)
   const blocks = await tx.query('delete from block where chain = $1 and height > $2', values)
   await tx.query('delete from header where chain = $1 and height > $2', values)
+  await tx.query('delete from contract_registry where chain = $1 and height > $2', values)
   return { events: events.rowCount ?? 0, blocks: blocks.rowCount ?? 0 }
 }
 
@@ -172,3 +176,21 @@ const MARK_FALLING = `
   update chain set times_fell = true where chain = $1 and not times_fell and ($4 or $3::timestamptz < greatest(
     (select block_time from block where chain = $1 and height < $2 order by height desc limit 1),
     (select block_time from header where chain = $1 and height < $2 order by height desc limit 1)))`
+
+/** As `markFallingTimes`, for blocks that came between stored ones: `from..to` and the stored neighbours around it. */
+export async function markFallingAround(tx: Tx, chain: ChainKey, from: Height, to: Height): Promise<void> {
+  await tx.query(MARK_FALLING_AROUND, [chain, from, to])
+}
+
+const MARK_FALLING_AROUND = `
+  update chain set times_fell = true where chain = $1 and not times_fell and exists (
+    select from (
+      select block_time, lag(block_time) over (order by height) as before from (
+        (select height, block_time from block where chain = $1 and height < $2 order by height desc limit 1)
+        union all (select height, block_time from header where chain = $1 and height < $2 order by height desc limit 1)
+        union all select height, block_time from block where chain = $1 and height between $2 and $3
+        union all select height, block_time from header where chain = $1 and height between $2 and $3
+        union all (select height, block_time from block where chain = $1 and height > $3 order by height limit 1)
+        union all (select height, block_time from header where chain = $1 and height > $3 order by height limit 1)
+      ) stored) neighbours
+    where block_time < before)`

@@ -1,3 +1,4 @@
+export { type AdoptedConfig, adoptConfig, readConfigChange } from './adopt-config.js'
 export {
   anyChainMoved,
   cancelRewindRecord,
@@ -15,15 +16,7 @@ export {
   readRollbacks,
   recordChainRewind,
 } from './audit.js'
-export {
-  adoptSettings,
-  chainChanged,
-  chainChangedError,
-  type RegisteredChain,
-  readChain,
-  readChains,
-  registerChains,
-} from './chains.js'
+export { type RegisteredChain, readChain, readChains, registerChains } from './chains.js'
 export {
   type ChainWriter,
   type Checkpoint,
@@ -33,6 +26,8 @@ export {
   setCheckpoint,
 } from './checkpoint.js'
 export { compareStored, type FactDifference, type StoredComparison } from './compare-stored.js'
+export { type ConfigChange, type CoveredFilter, describeFilter, refusedChange } from './config-change.js'
+export { type GapInWords, readCovered, readGaps, readGapsInWords } from './covered-filters.js'
 export {
   applicationName,
   Database,
@@ -41,7 +36,7 @@ export {
   type TransactionOptions,
   type Tx,
 } from './database.js'
-export { digestChain, type TableDigest } from './digest.js'
+export { type DigestedTable, digestChain, type TableDigest } from './digest.js'
 export {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
@@ -69,6 +64,7 @@ export { type Blocker, endStaleKeyHolders } from './lock-wait.js'
 export { checkSchema, migrate } from './migrate.js'
 export { keepOrphans, setKeepOrphans } from './orphans.js'
 export { countAttempt, shortenRanges } from './ranges.js'
+export { type ChildRow, childRows, readChildren } from './registry.js'
 export { errorCode, isConnectionGone, LOCK_NOT_AVAILABLE } from './retry-table.js'
 export {
   anyRewindRowLeft,
@@ -115,4 +111,5 @@ export { type IndexesMade, makeIndexes } from './views/make-indexes.js'
 export { findStaleViews, makeTypedViews, type ViewsMade } from './views/make-views.js'
 export { planViews, type TypedView } from './views/plan-views.js'
 export { type BlockBatch, rollBack, stepDownTo, writeBatch } from './write-chain.js'
+export { type FilledGap, type GapFill, writeGap } from './write-gap.js'
 export { lockKeyExclusive, lockKeyShared, refuseDuringRewind } from './write-key.js'

@@ -51,11 +51,12 @@ async function ensureSchema(tx: Tx): Promise<void> {
 /** Not again without need: replacing a view locks its readers out. */
 async function ensureViews(tx: Tx, readSchema: string, changed: boolean): Promise<void> {
   await lockMigrations(tx)
-  const newest = `${quoteIdent(readSchema)}.transactions`
+  const newest = `${quoteIdent(readSchema)}.contracts`
   const { rows } = await tx.query<{ there: boolean }>('select to_regclass($1) is not null as there', [newest])
   if (!changed && rows[0]?.there) return
   await tx.query('select create_read_views($1, $2)', [tx.schema, readSchema])
   await tx.query('select create_query_views($1, $2)', [tx.schema, readSchema])
+  await tx.query('select create_contract_view($1, $2)', [tx.schema, readSchema])
 }
 
 /** Texts of events are of all scripts; a database that cannot hold them would stop a chain one day. */

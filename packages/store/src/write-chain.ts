@@ -16,6 +16,7 @@ import {
 } from './facts.js'
 import { keepOrphans } from './orphans.js'
 import { finishRange, type RangeDone, shortenRanges } from './ranges.js'
+import { type ChildRow, insertChildren } from './registry.js'
 import { notify, raiseEpoch } from './rewind-rows.js'
 import { insertTransactions } from './transactions.js'
 import { lockKeyShared, refuseDuringRewind } from './write-key.js'
@@ -26,6 +27,8 @@ export interface BlockBatch {
   readonly facts: readonly SourceBlock[]
   /** Blocks kept for linking, ascending; none of them is among the facts. */
   readonly headers: readonly BlockRef[]
+  /** Contracts that the blocks' events tell of. */
+  readonly children: readonly ChildRow[]
   /** The next checkpoint. */
   readonly last: BlockRef
   readonly finalized: Height | null
@@ -60,6 +63,7 @@ export async function writeBatch(db: Database, writer: ChainWriter, batch: Block
       await insertHeaders(tx, chain, batch.headers)
       await insertEvents(tx, chain, batch.facts)
       await insertTransactions(tx, chain, batch.facts)
+      await insertChildren(tx, chain, batch.children)
       if (batch.range) await finishRange(tx, chain, batch.range)
       await pruneHeaders(tx, chain, batch.finalized, batch.last.height)
     })

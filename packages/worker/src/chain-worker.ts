@@ -2,27 +2,27 @@ import {
   type ChainTip,
   CheckpointMovedError,
   DatabaseUnavailableError,
+  type Gap,
+  KnownChildren,
   LockstepError as KnownError,
   LeaseLostError,
   type LockstepError,
+  type NextStep,
   nextStep,
   WriteRefusedError,
 } from '@lockstep/domain'
 import { carryOutFreeChains, takePart } from '@lockstep/rewind'
 import {
-  adoptSettings,
   type ChainRewind,
   type ChainWriter,
-  chainChanged,
-  chainChangedError,
   type LeaseKeeper,
   type RewindState,
-  readChain,
-  readCheckpoint,
   readRewindState,
   setKeepOrphans,
 } from '@lockstep/store'
 import { Backoff } from './backoff.js'
+import { describeGaps, loadChain, takeOverConfig } from './chain-state.js'
+import { fillNextGap } from './fill-gap.js'
 import { checkForFork, describeUnsure, resolveFork } from './fork.js'
 import { rangeWidthMax, takeBlock, takeRange } from './forward.js'
 import { HeadWatch } from './head-watch.js'
@@ -76,8 +76,14 @@ class ChainFollower {
   #stopped: LockstepError | null = null
   #askNodesAgainAt = Number.POSITIVE_INFINITY
   #loaded = false
-  /** The chain is empty and was registered with other settings: it takes those of the config before its first write. */
+  /** The config was changed since the chain was indexed: what is stored has to follow, before anything is fetched. */
   #adopts = false
+  /** What the facts up to the checkpoint tell of: read anew wherever the checkpoint goes back. */
+  #children = new KnownChildren()
+  /** Heights that filters are missing, up to the checkpoint. */
+  #gaps: readonly Gap[] = []
+  /** Filling gaps and going forward take turns: what was indexed before stays live, however long a gap is. */
+  #gapIsNext = false
 
   constructor(
     readonly worker: WorkerOptions,
@@ -169,6 +175,7 @@ class ChainFollower {
     }
     progress.sawTip(this.#tip)
     if (!this.#verified) return this.#verify(worker, this.#tip, heard, signal)
+    if (this.#gapIsNext) return this.#fillGap(worker, this.#tip, heard, signal)
     const step = nextStep({
       checkpoint: this.#writer.checkpoint?.height ?? null,
       startHeight: options.startHeight,
@@ -178,21 +185,54 @@ class ChainFollower {
       rangeWidthMax: rangeWidthMax(options),
     })
     if (step.do === 'wait' || step.do === 'finish') {
-      if (step.do === 'finish') progress.enter('finished', `block ${options.endHeight} is stored`)
-      else progress.atHead(this.#tip, step.for)
       if ((await checkForFork(worker, this.#writer, this.#tip, signal)) === 'forked')
         return this.#resolveFork(worker, heard, signal)
+      if (this.#gaps.length > 0) {
+        this.#gapIsNext = true
+        return
+      }
+      if (step.do === 'finish') progress.enter('finished', `block ${options.endHeight} is stored`)
+      else progress.atHead(this.#tip, step.for)
       return this.#lookAgain(heard, signal)
     }
-    progress.enter(step.do === 'range' ? 'backfill' : 'live')
+    await this.#take(worker, step, this.#tip, heard, signal)
+  }
+
+  async #take(
+    worker: WorkerOptions,
+    step: Extract<NextStep, { do: 'range' | 'block' }>,
+    tip: ChainTip,
+    heard: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const open = this.#gaps.length > 0
+    this.progress.enter(step.do === 'range' || open ? 'backfill' : 'live', describeGaps(this.#gaps))
+    const source = worker.source.asking({ children: this.#children, only: null })
     const taken =
       step.do === 'range'
-        ? await takeRange(worker, this.#writer, step, this.#tip, signal)
-        : await takeBlock(worker, this.#writer, step.height, this.#tip, signal)
+        ? await takeRange({ ...worker, source }, this.#writer, step, tip, signal)
+        : await takeBlock({ ...worker, source }, this.#writer, step.height, tip, signal)
     if (taken.outcome === 'forked') return this.#resolveFork(worker, heard, signal)
     if (taken.outcome === 'not_there') return this.#lookAgain(heard, signal)
     this.#setWriter(taken.writer)
-    progress.stored(taken)
+    for (const child of taken.children) this.#children.add(child)
+    this.#gapIsNext = open
+    this.progress.stored(taken)
+  }
+
+  /** A piece of what filters miss below the checkpoint; then the way forward is looked at again. */
+  async #fillGap(worker: WorkerOptions, tip: ChainTip, heard: number, signal: AbortSignal): Promise<void> {
+    this.#gapIsNext = false
+    this.progress.enter('backfill', describeGaps(this.#gaps))
+    const known = { children: this.#children, tip }
+    const filled = await fillNextGap(worker, this.#writer, this.#gaps, known, signal)
+    this.#tip = null // the chain has grown meanwhile
+    if (filled.outcome === 'forked') return this.#resolveFork(worker, heard, signal)
+    if (filled.outcome === 'not_there') return this.#lookAgain(heard, signal)
+    this.#gaps = filled.gaps
+    for (const child of filled.children) this.#children.add(child)
+    this.progress.stored(filled)
+    if (this.#gaps.length === 0) worker.logger.info({ to: filled.piece.to }, 'gaps were filled')
   }
 
   /** Is the checkpoint still on the chain? Else the chain goes back, before anything is fetched. */
@@ -210,7 +250,8 @@ class ChainFollower {
   async #resolveFork(worker: WorkerOptions, heard: number, signal: AbortSignal): Promise<void> {
     const resolved = await resolveFork(worker, this.#writer, signal)
     this.#forget()
-    if (resolved !== null) this.#setWriter(resolved)
+    if (resolved !== null)
+      this.#loaded = false // children and gaps above the fork point are gone
     else await rest(worker, heard, worker.options.pollMs, signal)
   }
 
@@ -234,23 +275,19 @@ class ChainFollower {
   }
 
   async #load(): Promise<void> {
-    const { options, db } = this.worker
-    const { registered, checkpoint } = await db.transaction(async (tx) => ({
-      registered: await readChain(tx, options.chain),
-      checkpoint: await readCheckpoint(tx, options.chain),
-    }))
+    const { checkpoint, children, gaps, changed } = await loadChain(this.worker)
     this.#setWriter({ ...this.#writer, checkpoint })
+    this.#children = children
+    this.#gaps = gaps
+    this.#gapIsNext = false
+    this.#adopts = changed // a write, so not before the look for a rewind or pause
     this.#loaded = true
-    this.#adopts = false
-    await setKeepOrphans(db, options.chain, options.keepOrphans)
-    if (registered === null || !chainChanged(registered, options)) return
-    if (checkpoint !== null) throw chainChangedError(registered, options)
-    this.#adopts = true // a write, so not before the look for a rewind or pause
+    await setKeepOrphans(this.worker.db, this.worker.options.chain, this.worker.options.keepOrphans)
   }
 
   async #adopt(): Promise<void> {
-    await adoptSettings(this.worker.db, this.#writer, this.worker.options)
-    this.#adopts = false
+    this.#loaded = false // whatever comes of it, what is true then is in the database
+    await takeOverConfig(this.worker, this.#writer)
   }
 
   #setWriter(writer: ChainWriter): void {

@@ -1,7 +1,7 @@
 import type { ChainOptions } from '@lockstep/config'
 import type { BlockRef, ChainTip, Height, NextStep, SourceBlock } from '@lockstep/domain'
 import { MalformedAnswerError } from '@lockstep/domain'
-import { type BlockBatch, type ChainWriter, writeBatch } from '@lockstep/store'
+import { type BlockBatch, type ChainWriter, type ChildRow, childRows, writeBatch } from '@lockstep/store'
 import type { WorkerOptions } from './worker-options.js'
 
 export type Taken =
@@ -10,6 +10,8 @@ export type Taken =
       readonly writer: ChainWriter
       readonly blocks: number
       readonly events: number
+      /** Contracts that the blocks tell of. */
+      readonly children: readonly ChildRow[]
     }
   /** The block's parent is not the checkpoint. */
   | { readonly outcome: 'forked' }
@@ -58,7 +60,8 @@ async function store(
   blocks: number,
 ): Promise<Taken> {
   const events = batch.facts.reduce((sum, block) => sum + block.events.length, 0)
-  return { outcome: 'stored', writer: await writeBatch(worker.db, writer, batch), blocks, events }
+  const { children } = batch
+  return { outcome: 'stored', writer: await writeBatch(worker.db, writer, batch), blocks, events, children }
 }
 
 /** A block either becomes a fact or, if it is the last, is kept for linking. */
@@ -69,10 +72,14 @@ function split(
   tip: ChainTip,
   range: BlockBatch['range'],
 ): BlockBatch {
-  const facts = options.blocks === 'all' ? blocks : blocks.filter((block) => block.events.length > 0)
+  const facts = factsOf(options, blocks)
   const headers = facts.at(-1)?.ref.height === last.height ? [] : [last]
-  return { facts, headers, last, finalized: tip.finalized, range }
+  return { facts, headers, children: childRows(blocks), last, finalized: tip.finalized, range }
 }
+
+/** The blocks that are stored: those that hold an event, or all where so configured. */
+export const factsOf = (options: ChainOptions, blocks: readonly SourceBlock[]): readonly SourceBlock[] =>
+  options.blocks === 'all' ? blocks : blocks.filter((block) => block.events.length > 0)
 
 /** A chain's very first block may name no parent; any other names the one below it. */
 function linksTo({ chain, checkpoint }: ChainWriter, block: BlockRef): boolean {

@@ -7,8 +7,16 @@ import {
   parseMoment,
   height as toHeight,
 } from '@lockstep/domain'
-import { digestChain, readChains, readCheckpoint, readFrom, type TableDigest } from '@lockstep/store'
+import {
+  digestChain,
+  readChains,
+  readCheckpoint,
+  readFrom,
+  readGapsInWords,
+  type TableDigest,
+} from '@lockstep/store'
 import { EXIT } from '../exit-codes.js'
+import { describeGap } from '../print/status.js'
 import { formatTable } from '../print/table.js'
 import { type GlobalWords, openQuietLogger, type Session, withSession } from '../session.js'
 import { listenForStop } from '../stop-signals.js'
@@ -35,12 +43,16 @@ export async function verify(words: VerifyWords): Promise<void> {
         const source = session.sourceOf(options.chain)
         if (source === null) continue
         const onRange = (range: VerifiedRange): void => tellRange(words, options.chain, range)
-        results.push(await verifyChain({ db: session.db, source, options, from, onRange, signal: stop }))
+        const result = await verifyChain({ db: session.db, source, options, from, onRange, signal: stop })
+        for (const each of words.json ? [] : result.notCompared)
+          process.stdout.write(`${options.chain}: ${each}\n`)
+        results.push(result)
       }
       if (results.length === 0) throw unknownChain(words.chain ?? '')
       if (!words.json) await tellUnverified(session)
       process.stdout.write(`${words.json ? JSON.stringify(results, null, 2) : formatVerification(results)}\n`)
-      if (results.some(({ problems }) => problems.length > 0)) process.exitCode = EXIT.failed
+      if (results.some(({ problems, notCompared }) => problems.length + notCompared.length > 0))
+        process.exitCode = EXIT.failed
     } finally {
       dispose()
     }
@@ -72,9 +84,14 @@ function formatVerification(results: readonly ChainVerification[]): string {
     `${each.from} to ${each.to ?? '—'}`,
     String(each.blocks),
     String(each.events),
-    each.problems.length === 0 ? 'agrees with the chain' : `${each.problems.length} PROBLEMS`,
+    describeResult(each),
   ])
   return formatTable(['CHAIN', 'HEIGHTS', 'BLOCKS', 'EVENTS', 'RESULT'], rows, new Set([2, 3]))
+}
+
+function describeResult({ problems, notCompared }: ChainVerification): string {
+  if (problems.length > 0) return `${problems.length} PROBLEMS`
+  return notCompared.length > 0 ? 'NOT WHOLE YET' : 'agrees with the chain'
 }
 
 export interface DigestWords extends GlobalWords {
@@ -98,7 +115,15 @@ export async function digest(words: DigestWords): Promise<void> {
     for (const { chain } of registered)
       digests.push(...(await digestChain(db, chain, await upTo(session, chain, height, time))))
     process.stdout.write(`${words.json ? JSON.stringify(digests, null, 2) : formatDigests(digests)}\n`)
+    if (!words.json) await tellGaps(db, digests)
   })
+}
+
+/** Numbers of a chain with a gap tell nothing yet. */
+async function tellGaps(db: Session['db'], digests: readonly TableDigest[]): Promise<void> {
+  const told = new Set(digests.map(({ chain }) => chain))
+  for (const gap of await db.transaction(readGapsInWords))
+    if (told.has(gap.chain)) process.stdout.write(`${gap.chain}: ${describeGap(gap)}\n`)
 }
 
 /** The last height that counts: the checkpoint, or what was asked for below it. */

@@ -21,6 +21,7 @@ export function formatStatus(view: StatusView): string {
   const reasons = view.chains
     .filter((chain) => chain.reason !== null)
     .map((chain) => `${chain.chain}: ${chain.reason}`)
+  const gaps = view.chains.flatMap(({ chain, gaps }) => gaps.map((gap) => `${chain}: ${describeGap(gap)}`))
   const { lock, pause, waitingFor } = view.state
   const rewind =
     lock &&
@@ -31,9 +32,14 @@ export function formatStatus(view: StatusView): string {
   return [
     table,
     ...(reasons.length > 0 ? ['', ...reasons] : []),
+    ...(gaps.length > 0 ? ['', ...gaps] : []),
     ...[rewind, paused].filter((line) => line !== null).flatMap((line) => ['', line]),
   ].join('\n')
 }
+
+/** What an operator has to know of it: the chain's answers are not whole yet. */
+export const describeGap = ({ what, from, to }: ChainView['gaps'][number]): string =>
+  `not ready: blocks ${from} to ${to} are still missing for ${what.join(', ')}`
 
 const row = (chain: ChainView): string[] => [
   chain.chain,

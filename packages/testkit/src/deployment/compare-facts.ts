@@ -28,6 +28,8 @@ const COMPARED: Readonly<Record<string, string>> = {
     'select to_jsonb(t)::text as row from event t order by chain, height, tx_index, event_index, tx_hash',
   transaction: 'select to_jsonb(t)::text as row from transaction t order by chain, height, tx_index, tx_hash',
   block: 'select to_jsonb(t)::text as row from block t order by chain, height',
+  contract_registry:
+    'select to_jsonb(t)::text as row from contract_registry t order by chain, contract, address',
   checkpoint: `select jsonb_build_object('chain', chain, 'height', height, 'hash', hash, 'block_time', block_time)::text as row
     from checkpoint order by chain`,
 }
