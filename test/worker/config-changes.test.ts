@@ -410,6 +410,6 @@ test.each(SEEDS)(
     await stage.expectFresh(config)
     expect(
       (await digestChain(stage.db, config.chain, height(headOf(node).height))).map(({ table }) => table),
-    ).toEqual(['block', 'event', 'contract_registry'])
+    ).toEqual(['block', 'event', 'transaction', 'contract_registry'])
   },
 )
