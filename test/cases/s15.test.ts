@@ -73,7 +73,6 @@ const CHAIN: ServedChain = {
   byTransaction: () => null,
   onBlock: () => () => undefined,
   snapshot: () => CHAIN,
-  onBlock: () => () => {},
 }
 
 const REFUSALS: Readonly<Record<string, RangeRefusal>> = {

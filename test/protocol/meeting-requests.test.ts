@@ -57,6 +57,16 @@ async function finish(chain: ChainKey): Promise<void> {
   }
 }
 
+test('a request whose answer was lost is the same request when it is made again, also after its rewind has ended', async () => {
+  const request = { ...requestOf(at(5)).request, id: '00000000-0000-4000-8000-000000000001' }
+  const first = await requestRewind(operator, { request })
+  expect(await requestRewind(operator, { request })).toEqual(first)
+  for (const chain of [ALPHA, BETA]) await rewindChain(worker, writerOf(chain))
+  expect(await requestRewind(operator, { request })).toEqual(first)
+  expect((await worker.transaction(readRewindState)).lock).toBeNull()
+  expect(await readRows(deployment, 'select id from rewind')).toEqual([{ id: request.id }])
+})
+
 test('many requests at once: one starts, equal ones join, earlier ones deepen, later ones are refused', async () => {
   const seed = seedOfRun()
   const random = randomFrom(seed)

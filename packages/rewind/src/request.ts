@@ -24,6 +24,7 @@ import {
   readChains,
   readEpoch,
   readFrom,
+  readRewind,
   type Tx,
 } from '@lockstep/store'
 import { decideRequest, lowerFrom } from './decide.js'
@@ -31,6 +32,8 @@ import { type AttemptOptions, withKey } from './key-attempts.js'
 import { noSteps, type StepHook } from './steps.js'
 
 export interface RewindRequest {
+  /** Of the rewind that it starts; asked for again under the same id, it is the same request. Left out: a new one. */
+  readonly id?: string
   readonly timestamp: TimeUs
   readonly reason: string | null
   /** User and machine, for the audit. */
@@ -83,9 +86,16 @@ export async function requestRewind(db: Database, options: RequestOptions): Prom
 }
 
 async function decide(tx: Tx, running: RewindLock | null, request: RewindRequest): Promise<RequestAnswer> {
+  const known = request.id === undefined ? null : await readRewind(tx, request.id)
+  if (known !== null) return { outcome: 'started', rewindId: known.id, timestamp: known.timestamp }
   const decision = decideRequest(running, request.timestamp, request.fork !== undefined)
   if (running === null)
-    return record(tx, { rewindId: randomUUID(), timestamp: request.timestamp }, request, 'started')
+    return record(
+      tx,
+      { rewindId: request.id ?? randomUUID(), timestamp: request.timestamp },
+      request,
+      'started',
+    )
   if (decision.do === 'refuse') throw laterRefused(running, request.timestamp)
   if (decision.do === 'deepen')
     return record(tx, { ...running, timestamp: request.timestamp }, request, 'deepened')

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import {
   followRewind,
@@ -9,15 +10,17 @@ import {
 } from '@lockstep/coordinator'
 import {
   BadInputError,
+  type ChainKey,
   formatTimeShort,
   type Moment,
   parseMoment,
   RequestRefusedError,
 } from '@lockstep/domain'
 import { type RequestAnswer, requestRewind } from '@lockstep/rewind'
-import { Listener } from '@lockstep/store'
+import { type Blocker, Listener } from '@lockstep/store'
 import { EXIT } from '../exit-codes.js'
 import { faultFromEnvironment } from '../faults.js'
+import { againWhereLost } from '../lost-session.js'
 import { FollowView } from '../print/follow-view.js'
 import { formatBlockers, formatPlan, formatSummary, planJson, progressJson } from '../print/rewind.js'
 import { type GlobalWords, openQuietLogger, type Session, whoAmI, withSession } from '../session.js'
@@ -42,12 +45,13 @@ export async function rewind(words: RewindWords): Promise<void> {
   const moment = momentOf(words)
   await withSession(words, openQuietLogger(words), async (session) => {
     const { options, db, sourceOf } = session
-    const timestamp = await resolveMoment(db, moment, sourceOf)
-    const plan = await planRewind(db, timestamp, {
+    const timestamp = await againWhereLost(() => resolveMoment(db, moment, sourceOf))
+    const planOptions = {
       sourceOf,
-      optionsOf: (chain) => options.chains.find((each) => each.chain === chain) ?? null,
+      optionsOf: (chain: ChainKey) => options.chains.find((each) => each.chain === chain) ?? null,
       timeoutMs: options.rewind.searchTimeoutMs,
-    })
+    }
+    const plan = await againWhereLost(() => planRewind(db, timestamp, planOptions))
     if (words.dryRun) return print(words, formatPlan(plan), { plan: planJson(plan) })
     if (!words.json) process.stdout.write(`${formatPlan(plan)}\n\n`)
     refuseBlockers(plan, words.force)
@@ -92,20 +96,20 @@ async function carryThrough(words: RewindWords, session: Session, plan: RewindPl
   const say = (line: string): void => {
     if (!words.json) process.stdout.write(`${line}\n`)
   }
-  const answer = await requestRewind(db, {
-    request: {
-      timestamp: plan.timestamp,
-      reason: words.reason ?? null,
-      who: whoAmI(),
-      hold: words.hold ?? false,
-    },
-    onWait: (blockers) => say(formatBlockers(blockers)),
-    onStep: faultFromEnvironment(process.env),
-  })
+  const request = {
+    id: randomUUID(), // so that one whose answer was lost is known again
+    timestamp: plan.timestamp,
+    reason: words.reason ?? null,
+    who: whoAmI(),
+    hold: words.hold ?? false,
+  }
+  const onWait = (blockers: readonly Blocker[]): void => say(formatBlockers(blockers))
+  const onStep = faultFromEnvironment(process.env)
+  const answer = await againWhereLost(() => requestRewind(db, { request, onWait, onStep }))
   say(
     `Rewind ${answer.rewindId} to ${formatTimeShort(answer.timestamp)} was ${answer.outcome}: all chains pause.`,
   )
-  await leaveCutHints(db, plan)
+  await againWhereLost(() => leaveCutHints(db, plan))
   const asked = { plan: planJson(plan), rewind: answerJson(answer) }
   if (words.detach) return print(words, 'It goes on by itself. See "lockstep rewind status".', asked)
   const end = await follow(session, answer, words.json ? null : new FollowView(process.stdout, plan))
@@ -135,13 +139,8 @@ async function follow(
   }
   try {
     const onProgress = (progress: RewindProgress): void => view?.show(progress)
-    return await followRewind(db, answer.rewindId, {
-      listener,
-      pollMs: FOLLOW_MS,
-      carryOut,
-      onProgress,
-      signal: stop,
-    })
+    const following = { listener, pollMs: FOLLOW_MS, carryOut, onProgress, signal: stop }
+    return await againWhereLost(() => followRewind(db, answer.rewindId, following))
   } catch (error) {
     if (!stop.aborted) throw error
     process.stderr.write(
