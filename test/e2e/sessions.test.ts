@@ -86,3 +86,20 @@ test('a session that the server ends in the middle of a removal: it is undone, a
   expect((await project.compareWithFresh()).differences).toEqual([])
   expect(worker.result).toBeNull()
 })
+
+test('a session that the server ends under the command that asks for a rewind: it asks again, and follows to the end', async () => {
+  const blocker = new pg.Client({ connectionString: project.database.url })
+  await blocker.connect()
+  try {
+    await blocker.query('begin; lock table lockstep."_global" in access exclusive mode')
+    const command = project.lockstep(['rewind', '--to', momentAt(140), '--yes', '--force', 'no-worker'])
+    const pid = await waitUntil('the command that waits', () => sessionIn(`wait_event_type = 'Lock'`))
+    await endSession(pid)
+    await waitUntil('the command once more', () => sessionIn(`wait_event_type = 'Lock'`, pid))
+    await blocker.query('rollback')
+    expect(await command.ended()).toMatchObject({ code: 0, stderr: '' })
+    expect(await project.count('rewind where finished_at is not null')).toBe(2)
+  } finally {
+    await blocker.end()
+  }
+})
