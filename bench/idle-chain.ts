@@ -36,6 +36,8 @@ export function evenSource(name: string, headAt: () => number, onFetch: () => vo
     range: async (from, to) => ({ first: evenBlock(from), blocks: [], last: evenBlock(to) }),
     blockOfTransaction: async () => null,
     asking: () => source,
+    onHead: () => () => {},
+    trouble: () => null,
     close: async () => {},
   }
   return source

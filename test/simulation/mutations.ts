@@ -178,8 +178,8 @@ export const MUTATIONS: readonly Mutation[] = [
   one(
     'a cut is taken from a node on another branch',
     'rewind/src/find-cut.ts',
-    'if (high !== null && high.hash === bracket.highHash) return',
-    'if (high !== null || bracket.highHash !== null) return',
+    'if (high === null || high.hash !== bracket.highHash)',
+    'if (high === null)',
   ),
   one(
     'a rewind where there is no chain',
