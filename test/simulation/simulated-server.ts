@@ -155,8 +155,9 @@ const SIMULATED_SCHEMA = `
 `
 
 const CLEAN = `
-  delete from event; delete from block; delete from header; delete from backfill_ranges; delete from rewind_chain;
-  delete from rewind; delete from rollback; delete from event_conflict; delete from chain_status;
+  delete from orphaned_event; delete from event; delete from block; delete from header; delete from backfill_ranges;
+  delete from rewind_chain; delete from rewind; delete from rollback; delete from event_conflict; delete from chain_status;
+  delete from contract_registry; delete from config_change; delete from chain_filter; delete from transaction;
   delete from checkpoint; delete from lease; delete from chain;
   delete from _global; insert into _global values ('epoch', '0', to_timestamp(0), to_timestamp(0));
 `
