@@ -171,12 +171,14 @@ test('digests are equal where the tables are, and only there', async () => {
   const fresh = { config: `${project.folder.dir}/config/fresh.yaml` }
   const mine = JSON.parse(await project.succeed(['digest', '--json'])) as {
     chain: string
+    table: string
     digest: string
     rows: number
   }[]
+  const always = mine.filter(({ table }) => table === 'block' || table === 'event')
   const theirs = JSON.parse(await project.succeed(['digest', '--json'], fresh))
   expect(mine).toEqual(theirs)
-  expect(mine.every(({ rows }) => rows > 0)).toBe(true)
+  expect(always.every(({ rows }) => rows > 0)).toBe(true)
   const lower = JSON.parse(await project.succeed(['digest', '--json', '--to', world.moment])) as typeof mine
   expect(lower.map(({ digest }) => digest)).not.toEqual(mine.map(({ digest }) => digest))
   expect(lower).toEqual(JSON.parse(await project.succeed(['digest', '--json', '--to', world.moment], fresh)))
