@@ -252,7 +252,14 @@ test('views follow the config: made, replaced and dropped, and nothing is done t
       made: ['other_other'],
       dropped: ['token_transfer'],
     })
-    expect(await viewNames()).toEqual(['blocks', 'events', 'other_other', 'status', 'transactions'])
+    expect(await viewNames()).toEqual([
+      'blocks',
+      'contracts',
+      'events',
+      'other_other',
+      'status',
+      'transactions',
+    ])
   } finally {
     await rows('drop owned by reader_of_views; drop role reader_of_views')
   }
