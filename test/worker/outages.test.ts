@@ -5,6 +5,7 @@
  * real database; each request that came is judged. The worker's delays are shortened, their growth is not.
  */
 
+import { setTimeout } from 'node:timers/promises'
 import { height } from '@lockstep/domain'
 import { evmChainOptions, RpcFault, SimulatedEvmNode } from '@lockstep/testkit'
 import { afterEach, expect, test } from 'vitest'
@@ -151,4 +152,29 @@ test('S16: while one endpoint is out of order another is asked, and nothing wait
   ])
   expectWithinHead(second)
   await expectEach(stage, HEAD, HEAD + 60)
+})
+
+test('a node that gives headers and no logs is asked ever more seldom, and the chain is said to wait until it stores again', async () => {
+  const node = await scene.evm(transfers(20))
+  const alpha = evmChainOptions({ rpc: [node.url], finality: { by: 'depth', depth: 0 }, pollMs: 30 })
+  const stage = await scene.deploy(alpha)
+  const { logger, lines } = recordingLogger()
+  stage.work(alpha, { logger, retry: { firstMs: 20, mostMs: 60_000 } })
+  await stage.untilAt('alpha', headOf(node))
+  const offline = () => {
+    throw new RpcFault(-32000, 'logs are offline')
+  }
+  node.answer('eth_getLogs', offline)
+  node.answer('eth_getBlockReceipts', offline)
+  node.answer('eth_getTransactionReceipt', offline)
+  const [since, lineSince] = [node.countOf('eth_getLogs'), lines.length]
+  node.chain.extend(1)
+  await setTimeout(3000)
+  expect(node.countOf('eth_getLogs') - since).toBeLessThanOrEqual(9) // at 0, 10, 30, 70 … ms, or later
+  expect(lines.length - lineSince).toBeLessThan(30)
+  for (let look = 0; look < 10; look++) {
+    const [phase] = await stage.list("select phase from chain_status where chain = 'alpha'")
+    expect(phase).toBe('waiting')
+    await setTimeout(50)
+  }
 })

@@ -23,6 +23,11 @@ export class Backoff {
     return Number.isInteger(Math.log2(this.#failures))
   }
 
+  /** Whether the last try failed. */
+  get failing(): boolean {
+    return this.#failures > 0
+  }
+
   reset(): void {
     this.#failures = 0
   }

@@ -7,8 +7,10 @@ import {
   LockstepError as KnownError,
   LeaseLostError,
   type LockstepError,
+  MalformedAnswerError,
   type NextStep,
   nextStep,
+  RpcUnavailableError,
   WriteRefusedError,
 } from '@lockstep/domain'
 import { carryOutFreeChains, takePart } from '@lockstep/rewind'
@@ -84,6 +86,8 @@ class ChainFollower {
   #gaps: readonly Gap[] = []
   /** Filling gaps and going forward take turns: what was indexed before stays live, however long a gap is. */
   #gapIsNext = false
+  readonly #gapBackoff: Backoff
+  #gapRestsUntil = Number.NEGATIVE_INFINITY
 
   constructor(
     readonly worker: WorkerOptions,
@@ -92,6 +96,7 @@ class ChainFollower {
     readonly heads: HeadWatch,
   ) {
     this.#backoff = new Backoff(worker.retry)
+    this.#gapBackoff = new Backoff(worker.retry)
     this.#newHead = heads.next()
     this.#pauseLog = new PauseLog(worker.logger)
     this.#writer = { chain: worker.options.chain, lease: keeper.lease, checkpoint: null }
@@ -104,7 +109,6 @@ class ChainFollower {
       const heard = this.worker.listener.heard
       try {
         await this.#step(heard, signal)
-        this.#backoff.reset()
       } catch (error) {
         if (stop.aborted && (error instanceof KnownError || (error as Error).name === 'AbortError')) return
         await this.#recover(error, heard, signal)
@@ -131,6 +135,7 @@ class ChainFollower {
     const { db, source, rewind, logger, onStep } = this.worker
     const options = { source, timeoutMs: rewind.searchTimeoutMs, signal, logger, ...(onStep && { onStep }) }
     const part = await takePart(db, this.#writer, row, options)
+    this.#backoff.reset()
     this.#forget()
     this.#checked = false
     this.#stopped = null
@@ -175,7 +180,8 @@ class ChainFollower {
     }
     progress.sawTip(this.#tip)
     if (!this.#verified) return this.#verify(worker, this.#tip, heard, signal)
-    if (this.#gapIsNext) return this.#fillGap(worker, this.#tip, heard, signal)
+    if (this.#gapIsNext && Date.now() >= this.#gapRestsUntil)
+      return this.#fillGap(worker, this.#tip, heard, signal)
     const step = nextStep({
       checkpoint: this.#writer.checkpoint?.height ?? null,
       startHeight: options.startHeight,
@@ -187,10 +193,11 @@ class ChainFollower {
     if (step.do === 'wait' || step.do === 'finish') {
       if ((await checkForFork(worker, this.#writer, this.#tip, signal)) === 'forked')
         return this.#resolveFork(worker, heard, signal)
-      if (this.#gaps.length > 0) {
+      if (this.#gaps.length > 0 && Date.now() >= this.#gapRestsUntil) {
         this.#gapIsNext = true
         return
       }
+      this.#backoff.reset()
       if (step.do === 'finish') progress.enter('finished', `block ${options.endHeight} is stored`)
       else progress.atHead(this.#tip, step.for)
       return this.#lookAgain(heard, signal)
@@ -206,7 +213,9 @@ class ChainFollower {
     signal: AbortSignal,
   ): Promise<void> {
     const open = this.#gaps.length > 0
-    this.progress.enter(step.do === 'range' || open ? 'backfill' : 'live', describeGaps(this.#gaps))
+    // While work fails again and again, "waiting" and its reason stay until something is stored.
+    if (!this.#backoff.failing)
+      this.progress.enter(step.do === 'range' || open ? 'backfill' : 'live', describeGaps(this.#gaps))
     const source = worker.source.asking({ children: this.#children, only: null })
     const taken =
       step.do === 'range'
@@ -217,6 +226,7 @@ class ChainFollower {
     this.#setWriter(taken.writer)
     for (const child of taken.children) this.#children.add(child)
     this.#gapIsNext = open
+    this.#backoff.reset() // by what is stored alone: a node that gives headers and no logs fails all the same
     this.progress.stored(taken)
   }
 
@@ -225,14 +235,30 @@ class ChainFollower {
     this.#gapIsNext = false
     this.progress.enter('backfill', describeGaps(this.#gaps))
     const known = { children: this.#children, tip }
-    const filled = await fillNextGap(worker, this.#writer, this.#gaps, known, signal)
+    const filled = await fillNextGap(worker, this.#writer, this.#gaps, known, signal).catch((error) =>
+      this.#restFromGap(error),
+    )
+    if (filled === null) return
     this.#tip = null // the chain has grown meanwhile
     if (filled.outcome === 'forked') return this.#resolveFork(worker, heard, signal)
     if (filled.outcome === 'not_there') return this.#lookAgain(heard, signal)
     this.#gaps = filled.gaps
     for (const child of filled.children) this.#children.add(child)
+    this.#gapBackoff.reset()
     this.progress.stored(filled)
     if (this.#gaps.length === 0) worker.logger.info({ to: filled.piece.to }, 'gaps were filled')
+  }
+
+  /** A node that refuses what a gap needs does not hold up the way forward: the gap rests by itself. */
+  #restFromGap(error: unknown): null {
+    if (!(error instanceof RpcUnavailableError || error instanceof MalformedAnswerError)) throw error
+    this.#forget()
+    const waitMs = this.#gapBackoff.next()
+    this.#gapRestsUntil = Date.now() + waitMs
+    this.progress.enter('backfill', `${describeGaps(this.#gaps)}; ${error.message}`)
+    if (this.#gapBackoff.worthALine)
+      this.worker.logger.warn({ err: error, waitMs }, 'gap could not be filled and is tried again')
+    return null
   }
 
   /** Is the checkpoint still on the chain? Else the chain goes back, before anything is fetched. */
