@@ -203,6 +203,16 @@ test('an earlier start is fetched for all, a later one removes what lies below i
   await worker.stop()
 })
 
+test('an earlier start is fetched also where it is the first that is known of what the facts cover', async () => {
+  const node = await scene.evm(blocks(1, 60))
+  const at = (start: number) => options(node, [token('a', A), token('b', B)], { startHeight: height(start) })
+  const stage = await scene.deploy(at(30))
+  await index(stage, node, at(30))
+  await stage.rows('delete from chain_filter') // as of a database from before filters were recorded
+  await index(stage, node, at(10))
+  await stage.expectFresh(at(10))
+})
+
 test('all blocks instead of those with events, and back', async () => {
   const node = await scene.evm([
     ...blocks(1, 20),

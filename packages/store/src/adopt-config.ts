@@ -4,6 +4,7 @@ import { type RegisteredChain, readChain, writeSettings } from './chains.js'
 import { type ChainWriter, type Checkpoint, setCheckpoint } from './checkpoint.js'
 import {
   type ConfigChange,
+  type CoveredFilter,
   changeOf,
   describeFilter,
   EVERY_BLOCK,
@@ -59,9 +60,9 @@ export async function adoptConfig(
     await renameRanges(tx, chain, registered.filterDigest, options.filterDigest)
     await writeSettings(tx, options)
     const gaps =
-      checkpoint === null || covered.length === 0
+      checkpoint === null
         ? []
-        : gapsAfter(before, change, checkpoint.height, removed.contracts > 0)
+        : gapsAfter(before, known(covered, change), checkpoint.height, removed.contracts > 0)
     await putGaps(tx, chain, gaps)
     if (writer.checkpoint !== null) await recordChange(tx, chain, change, removed)
     if (removed.blocks + removed.events + removed.contracts > 0) {
@@ -88,6 +89,10 @@ function refuseWhatCannotBe(registered: RegisteredChain, unrecorded: boolean, op
     options.filterDigest.slice(0, 12),
   )
 }
+
+/** Where filters were not recorded yet, the same config says that all of them are covered; the start may be another. */
+const known = (covered: readonly CoveredFilter[], change: ConfigChange): ConfigChange =>
+  covered.length === 0 ? { ...change, added: [], refetched: [] } : change
 
 function gapsAfter(
   before: readonly Gap[],
