@@ -20,6 +20,14 @@ const pair: EvmContractOptions = {
   events: [TRANSFER_EVENT],
   factory: { of: factory, event: toEventSignature(TRANSFER_EVENT), argument: 'to' },
 }
+const vault: EvmContractOptions = {
+  contract: 'vault',
+  addresses: null,
+  events: [TRANSFER_EVENT],
+  factory: { of: pair, event: toEventSignature(TRANSFER_EVENT), argument: 'to' },
+}
+/** Takes the factory's logs where it stands before it. */
+const other: EvmContractOptions = { ...factory, contract: 'other' }
 const token: EvmContractOptions = { contract: 'token', addresses: null, events: [TRANSFER_EVENT] }
 const elsewhere: EvmContractOptions = {
   contract: 'elsewhere',
@@ -132,6 +140,18 @@ test.each([
   ],
   ['factory and children go', [factory, pair, token], [token]],
   ['other children of the same factory', [factory, pair], [factory, { ...pair, contract: 'other' }]],
+  [
+    'a contract comes that takes what told of children',
+    [factory, pair, token],
+    [other, factory, pair, token],
+  ],
+  ['it goes', [other, factory, pair, token], [factory, pair, token]],
+  ['it moves before the factory', [factory, pair, other], [other, factory, pair]],
+  [
+    'it takes what told of children that tell of others',
+    [factory, pair, vault],
+    [other, factory, pair, vault],
+  ],
 ])('%s: afterwards it is as a fresh index', async (_, before, after) => {
   const node = await scene.evm(blocks(1, 120, { 20: C1, 70: C2, 110: C3 }))
   const options = (which: EvmContractOptions[], filterDigest: string) =>
@@ -169,4 +189,28 @@ test('a later start forgets the children from before it, and what they emitted s
     await worker.stop()
     await stage.expectFresh(at(start))
   }
+})
+
+test('under a later start nobody has heard of children below it, nor of the children that these tell of', async () => {
+  const wishes = blocks(1, 80, { 10: C1 }).map((wish, index) =>
+    index === 49 ? { logs: [...(wish.logs ?? []), log(C1, C2)] } : wish,
+  )
+  const node = await scene.evm(wishes)
+  const at = (start: number) =>
+    evmChainOptions({
+      rpc: [node.url],
+      contracts: [factory, pair, vault, token],
+      pollMs: 20,
+      startHeight: height(start),
+      filterDigest: String(start),
+    })
+  const stage = await scene.deploy(at(0))
+  const first = stage.work(at(0))
+  await stage.untilAt('alpha', headOf(node))
+  await first.stop()
+  expect(await registry(stage)).toContain(`${C2} 50`)
+  stage.work(at(30))
+  await stage.until('the later start to be taken over', () => isWhole(stage, 1))
+  expect(await registry(stage)).toEqual([])
+  await stage.expectFresh(at(30))
 })

@@ -121,7 +121,7 @@ async function removeAll(tx: Tx, chain: ChainKey): Promise<AdoptedConfig['remove
 
 async function removeGone(tx: Tx, chain: ChainKey, change: ConfigChange): Promise<AdoptedConfig['removed']> {
   const contracts = await removeChildrenOf(tx, chain, change)
-  const children = await removeChildrenBelow(tx, chain, change.start.is)
+  const children = await removeChildrenBelow(tx, chain, change.start)
   const { rowCount: ofFilters } = await tx.query(REMOVE_OF_FILTERS, [
     chain,
     change.removed.map(({ contract }) => contract),
@@ -162,23 +162,36 @@ async function removeChildrenOf(tx: Tx, chain: ChainKey, { removed, added, filte
   return rowCount ?? 0
 }
 
-/** An index that begins at `start` has never heard of them; nor of what they emitted since. */
+/**
+ * An index that begins at a later start has never heard of the children below it, nor of what they emitted since, nor
+ * of the children that this tells of.
+ */
 async function removeChildrenBelow(
   tx: Tx,
   chain: ChainKey,
-  start: Height,
+  { was, is }: ConfigChange['start'],
 ): Promise<{ events: number; contracts: number }> {
-  const { rowCount: events } = await tx.query(
-    `delete from event using contract_registry child where child.chain = $1 and child.height < $2
-       and event.chain = $1 and event.contract = child.contract and event.address = child.address`,
-    [chain, start],
-  )
-  const { rowCount } = await tx.query('delete from contract_registry where chain = $1 and height < $2', [
-    chain,
-    start,
-  ])
-  return { events: events ?? 0, contracts: rowCount ?? 0 }
+  const removed = { events: 0, contracts: 0 }
+  if (is <= was) return removed
+  for (;;) {
+    const { rows } = await tx.query<{ events: number; contracts: number }>(REMOVE_UNTOLD, [chain, is])
+    const { events, contracts } = rows[0] ?? removed
+    if (contracts === 0) return removed
+    removed.events += events
+    removed.contracts += contracts
+  }
 }
+
+/** What the children of a generation tell of is found when their events are gone. */
+const REMOVE_UNTOLD = `
+  with untold as (
+      delete from contract_registry child where child.chain = $1 and (child.height < $2 or not exists (
+        select from event e where e.chain = $1 and e.height = child.height and e.tx_index = child.tx_index
+          and e.event_index = child.event_index)) returning contract, address),
+    emitted as (
+      delete from event e using untold where e.chain = $1 and e.contract = untold.contract
+        and e.address = untold.address returning 1)
+  select (select count(*)::int from emitted) as events, (select count(*)::int from untold) as contracts`
 
 /**
  * Blocks that are facts no more: those below the start, and those without an event unless every block is one. The

@@ -63,9 +63,12 @@ export function changeOf(
   const filters = wantedFilters(options)
   const wanted = new Map(filters.map((each, place) => [each.filter, place]))
   const before = new Map(covered.map((each, place) => [each.filter, place]))
-  const removed = covered.filter(({ filter }) => !wanted.has(filter))
-  const added = filters.filter(({ filter }) => !before.has(filter))
-  const stayed = new Set(filters.filter(({ filter }) => before.has(filter)).map(({ contract }) => contract))
+  const doubtful = toldByLosers(covered, filters)
+  const stays = ({ filter }: CoveredFilter): boolean =>
+    wanted.has(filter) && before.has(filter) && !doubtful.has(filter)
+  const removed = covered.filter((each) => !stays(each))
+  const added = filters.filter((each) => !stays(each))
+  const stayed = new Set(filters.filter(stays).map(({ contract }) => contract))
   // Children of a contract that is new are found by reading again what tells of them.
   const tells = new Set(added.filter(({ contract }) => !stayed.has(contract)).flatMap(({ toldBy }) => toldBy))
   const all = added.includes(TRANSACTIONS)
@@ -74,11 +77,11 @@ export function changeOf(
     tells.has(each.filter) ||
     covered.some((other, otherBefore) => {
       const otherNow = wanted.get(other.filter)
-      if (otherNow === undefined) return mayShareFacts(each, other)
+      if (otherNow === undefined || !stays(other)) return mayShareFacts(each, other)
       const passed = otherBefore < (before.get(each.filter) ?? -1) && otherNow > place
       return passed && selectionsMeet(each.selection, other.selection)
     })
-  const refetched = filters.filter((each, place) => before.has(each.filter) && gains(each, place))
+  const refetched = filters.filter((each, place) => stays(each) && gains(each, place))
   const moved = filters.some((each, place) => covered[place]?.filter !== each.filter)
   const start = { was: stored.startHeight, is: options.startHeight }
   const same =
@@ -86,6 +89,39 @@ export function changeOf(
   return same && stored.filterDigest === options.filterDigest
     ? null
     : { added, refetched, removed, start, filters }
+}
+
+/** Filters of children, and of theirs, that are told of by what a filter that came or moved before it may take. */
+function toldByLosers(covered: readonly CoveredFilter[], filters: readonly FilterOptions[]): Set<string> {
+  const before = new Map(inOrderOfOwning(covered, filters).map(({ filter }, place) => [filter, place]))
+  const now = inOrderOfOwning(filters, filters)
+  const loses = (each: CoveredFilter, place: number): boolean => {
+    const was = before.get(each.filter)
+    const comesBefore = ({ filter }: CoveredFilter) => (before.get(filter) ?? Infinity) > (was ?? Infinity)
+    return now
+      .slice(0, place)
+      .some((other) => comesBefore(other) && selectionsMeet(each.selection, other.selection))
+  }
+  const doubtful = new Set<string>()
+  const losing = new Set(now.filter(loses).map(({ filter }) => filter))
+  for (let size = -1; size < doubtful.size; ) {
+    size = doubtful.size
+    for (const { filter, toldBy } of filters) {
+      if (toldBy.some((each) => losing.has(each) || doubtful.has(each))) doubtful.add(filter)
+    }
+  }
+  return doubtful
+}
+
+/** The sources give a log to those that name addresses, or whose addresses are children, before those of any. */
+function inOrderOfOwning(
+  some: readonly CoveredFilter[],
+  wanted: readonly FilterOptions[],
+): readonly CoveredFilter[] {
+  const ofChildren = new Set(wanted.filter(({ toldBy }) => toldBy.length > 0).map(({ filter }) => filter))
+  const isOfAny = ({ filter, selection }: CoveredFilter) =>
+    selection.addresses === null && !ofChildren.has(filter)
+  return [...some].sort((a, b) => Number(isOfAny(a)) - Number(isOfAny(b)))
 }
 
 /** What went may have owned logs that fit the other, and its rows are told from the other's by contract and name alone. */
