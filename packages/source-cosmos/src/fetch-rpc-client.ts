@@ -1,4 +1,10 @@
-import { type ChainKey, describeError, MalformedAnswerError, RpcUnavailableError } from '@lockstep/domain'
+import {
+  type ChainKey,
+  describeError,
+  jsonText,
+  MalformedAnswerError,
+  RpcUnavailableError,
+} from '@lockstep/domain'
 import { redactText, redactUrl } from '@lockstep/telemetry'
 import { RequestSlots } from './request-slots.js'
 import { RpcErrorAnswer } from './rpc-error-answer.js'
@@ -170,7 +176,7 @@ function parsedObject(body: string): Record<string, unknown> | null {
 function errorAnswer(error: object): RpcErrorAnswer {
   const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown }
   const words = [message, data].filter((part) => part !== undefined && part !== null && part !== '')
-  const text = words.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(': ')
+  const text = words.map((part) => (typeof part === 'string' ? part : jsonText(part))).join(': ')
   return new RpcErrorAnswer(typeof code === 'number' ? code : 0, redactText(text))
 }
 

@@ -1,4 +1,4 @@
-import { type ChainKey, describeError } from '@lockstep/domain'
+import { type ChainKey, describeError, jsonText } from '@lockstep/domain'
 import { type Logger, redactText, redactUrl } from '@lockstep/telemetry'
 import { WebSocket } from 'ws'
 import { pause } from './pause.js'
@@ -137,6 +137,6 @@ function messageOf(data: unknown): 'announcement' | 'other' | { readonly refusal
   }
   if (typeof message !== 'object' || message === null) return 'other'
   const { error, result } = message as { readonly error?: unknown; readonly result?: unknown }
-  if (error !== undefined && error !== null) return { refusal: `it refused: ${JSON.stringify(error)}` }
+  if (error !== undefined && error !== null) return { refusal: `it refused: ${jsonText(error)}` }
   return typeof result === 'object' && result !== null && 'data' in result ? 'announcement' : 'other'
 }

@@ -2,6 +2,7 @@
  * Reading a node's JSON without trusting it: each reader proves one shape and names the place that breaks it. What
  * a reader throws is turned into a `MalformedAnswerError` where the endpoint and the method are known.
  */
+import { jsonText } from '@lockstep/domain'
 
 /** A JSON value at `path` is not of the documented shape. Never leaves this package. */
 export class ShapeError extends Error {
@@ -63,6 +64,6 @@ export function bytesOfBase64(text: string): Buffer | null {
 
 function shown(value: unknown): string {
   if (value === undefined) return 'missing'
-  const text = JSON.stringify(value) ?? String(value)
+  const text = jsonText(value)
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }

@@ -1,4 +1,4 @@
-import { describeError } from '@lockstep/domain'
+import { describeError, jsonText } from '@lockstep/domain'
 import { HttpRequestError, ResponseBodyTooLargeError, RpcRequestError, TimeoutError } from 'viem'
 
 /** One call of one node that gave no result: what is known of why, free of secrets. */
@@ -25,11 +25,12 @@ export interface FailureFacts {
   readonly tooLarge: boolean
   /** The node's own `Retry-After`. */
   readonly retryAfterMs: number | null
-  /** All that the node said (message and nested data), for judging by words. */
+  /** What the node said (message and nested data), for judging by words; the beginning, where it said very much. */
   readonly words: string
 }
 
 const REASON_CHARS_MAX = 240 // a node may answer with a whole HTML page
+const WORDS_CHARS_MAX = 4000 // judging takes time by the square of it
 
 /**
  * What viem threw, as facts. viem has a class per code and wraps the same refusal differently by transport and
@@ -81,9 +82,9 @@ function wordsOf(chain: readonly unknown[]): string {
     if (typeof each !== 'object' || each === null) continue
     if ('details' in each && typeof each.details === 'string') words.push(each.details)
     else if ('message' in each && typeof each.message === 'string') words.push(each.message)
-    if ('data' in each && each.data !== undefined) words.push(JSON.stringify(each.data))
+    if ('data' in each && each.data !== undefined) words.push(jsonText(each.data))
   }
-  return [...new Set(words)].join(' | ')
+  return [...new Set(words)].join(' | ').slice(0, WORDS_CHARS_MAX)
 }
 
 /** `Retry-After` as RFC 9110 section 10.2.3 has it: seconds or an HTTP date. */

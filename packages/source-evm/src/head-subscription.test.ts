@@ -3,9 +3,11 @@
  * chain is noticed and opened anew, ever more slowly (S31).
  * Method: the source against a simulated node over HTTP and WebSocket, and against Anvil.
  */
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChainSource } from '@lockstep/domain'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { WebSocketServer } from 'ws'
 import { evmChainOptions, SimulatedEvmNode, startAnvil } from '../../testkit/src/evm/index.js'
 import { createEvmSource } from './index.js'
 import { recordingLogger } from './recording-logger.fixture.js'
@@ -187,4 +189,19 @@ test('Anvil announces its heads', async () => {
   } finally {
     await anvil.stop()
   }
+})
+
+test('a refusal that is nested deeper than JSON.stringify goes ends the subscription alone', async () => {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+  server.on('connection', (socket) =>
+    socket.on('message', () => socket.send(`{"jsonrpc":"2.0","id":2,"error":${deep}}`)),
+  )
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  const end = listen(`ws://127.0.0.1:${port}`)
+  await until('the refusal', () => /it refused: .*nested too deeply/.test(source.trouble() ?? ''))
+  end()
+  for (const socket of server.clients) socket.terminate()
+  server.close()
 })

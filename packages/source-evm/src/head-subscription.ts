@@ -1,4 +1,4 @@
-import { describeError } from '@lockstep/domain'
+import { describeError, jsonText } from '@lockstep/domain'
 import { type Logger, redactUrl } from '@lockstep/telemetry'
 import { WebSocket } from 'ws'
 import { growingDelayMs } from './growing-delay.js'
@@ -119,7 +119,7 @@ export class HeadSubscription {
   #read(text: string): void {
     const { id, method, result, error, params } = parseMessage(text)
     const isRefusal = error !== undefined && error !== null // some send it beside a result, as null
-    if (isRefusal) this.#failed(`it refused: ${JSON.stringify(error)}`)
+    if (isRefusal) this.#failed(`it refused: ${jsonText(error)}`)
     else if (id === CHAIN_ID) this.#checkChain(result)
     else if (method === 'eth_subscription') this.#announced(params)
     else if (id !== SUBSCRIBE) this.#failed('it sent what is no answer')
