@@ -5,7 +5,7 @@
  * operator asks one second in. Block n of alpha is 12 seconds after block n - 1.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ChainSource, chainKey, type Height } from '@lockstep/domain'
+import { type ChainSource, chainKey, type Height, type SourceWish } from '@lockstep/domain'
 import { evmChainOptions } from '@lockstep/testkit'
 import { afterEach, expect, test } from 'vitest'
 import { headOf, Scene, transfer, transfers } from '../worker/scene.js'
@@ -42,6 +42,7 @@ function lateBlock(source: ChainSource, lateness: Lateness): ChainSource {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name, target)
       if (typeof member !== 'function') return member
+      if (name === 'asking') return (wish: SourceWish) => lateBlock(target.asking(wish), lateness)
       if (name !== 'block') return member.bind(target)
       return async (at: Height) => {
         const block = await target.block(at)

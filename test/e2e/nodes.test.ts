@@ -205,7 +205,7 @@ test('where only the worker’s nodes are away, the cut is the one that the comm
   )
   const away = world.chains.map((chain) => ({
     ...chain,
-    config: { ...chain.config, rpc: ['http://127.0.0.1:1'] },
+    config: { ...chain.config, rpc: ['http://127.0.0.1:2'] },
   }))
   const config = await project.folder.write(
     'away.yaml',
