@@ -82,6 +82,21 @@ describe('words', () => {
       1,
       /^lockstep: Chain alpha: the node at http:\/\/127\.0\.0\.1:\d+\S* does not answer: .*ECONNREFUSED.*\nHint: Check that the address under chains\.alpha\.rpc/m,
     ],
+    [
+      'rewind --to 2026-03-01T12:00:00Z --yes --force nonsense',
+      2,
+      /^lockstep: "--force nonsense" names no blocker\.\nHint: Nothing was changed\. Use one of no-worker, refetch, fork,/,
+    ],
+    [
+      'rewind --to 2026-03-01T12:00:00Z --yes --force no-worker --force alpha:all',
+      2,
+      /^lockstep: "--force alpha:all" names no blocker\./,
+    ],
+    [
+      'rewind --to 2026-03-01T12:00:00Z --yes --force osmosis:refetch',
+      2,
+      /^lockstep: "--force osmosis:refetch" names a chain that this rewind does not have\.\nHint: .* Its chains are alpha\./m,
+    ],
     ['rewind --to -1h --json', 2, /^lockstep: With --json nobody can be asked\.\nHint: Add --yes/],
     ['rewind --to -1h', 2, /^lockstep: There is no terminal to ask at\.\nHint: Add --yes/],
     [
@@ -89,6 +104,8 @@ describe('words', () => {
       2,
       /^lockstep: The config has no enabled chain "osmosis"\.\nHint: Use one of alpha, or add it under chains: in /,
     ],
+    ['verify --chain osmosis', 2, /^lockstep: There is no chain "osmosis"\./],
+    ['verify --chain alpha --from 5', 2, /^lockstep: Nothing is stored of alpha yet/],
     ['worker', 2, /^error: missing required argument 'chain'/],
     [
       'reminder',
@@ -103,6 +120,17 @@ describe('words', () => {
     expect(result.code).toBe(code)
     await afterwards()
   })
+})
+
+test('a chain that is stored, but not in the config, has no node to ask', async () => {
+  const config = await project.folder.write(
+    'without.yaml',
+    configOf(project.database.url, 'lockstep', [{ ...alpha, name: 'beta' }], {}),
+  )
+  const { code, said } = await refused(['verify', '--chain', 'alpha'], config)
+  expect(said).toMatch(/^lockstep: alpha is not in this config, so there is no node to ask\.\nHint: /)
+  expect(code).toBe(2)
+  await afterwards()
 })
 
 describe('the config', () => {

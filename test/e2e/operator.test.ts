@@ -154,6 +154,16 @@ test('verify agrees with the chains, and says where a row was changed or lost', 
   expect(await project.succeed(['verify'])).toMatch(
     /alpha .* agrees with the chain\nbeta .* agrees with the chain\ngamma .* agrees/,
   )
+  const alpha = world.heads.alpha
+  for (const [words, stderr] of [
+    [['alpha', '--from', '999999'], new RegExp(`alpha is stored up to ${alpha}\\.`)],
+    [['delta'], /There is no chain "delta"\./],
+  ] as const)
+    expect(await project.run(['verify', '--chain', ...words])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(stderr),
+    })
   const changed = await project.query<{ height: string }>(
     `update event set args = args || '{"value": "1"}' where (chain, height, event_index) = (
        select chain, height, event_index from event where chain = 'alpha' order by height desc limit 1) returning height`,

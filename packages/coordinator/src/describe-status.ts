@@ -83,11 +83,17 @@ export function describeChain(
   }
 }
 
+/** Why a running rewind still waits for this chain. @param alone what is said of a chain without a worker */
+export function whyWaiting(status: ChainStatus, alone: string): string {
+  if (status.worker === null) return alone
+  return status.phase === 'rewinding' ? 'its worker removes' : 'its worker has not begun'
+}
+
 function phaseOf(status: ChainStatus, state: RewindState): Pick<ChainView, 'phase' | 'reason'> {
   if (state.waitingFor.some((row) => row.chain === status.chain)) {
     return {
       phase: 'rewinding',
-      reason: status.worker === null ? 'it has no worker; others carry it out' : null,
+      reason: whyWaiting(status, 'it has no worker; others carry it out'),
     }
   }
   if (state.lock)

@@ -5,7 +5,9 @@ import type { Checkpoint } from '@lockstep/store'
  * Why a rewind should be thought over: it would go through, but something would be missing afterwards. Each is a word
  * that `--force` takes.
  */
-export type BlockerName = 'no-worker' | 'refetch' | 'fork'
+export const BLOCKER_NAMES = ['no-worker', 'refetch', 'fork'] as const
+
+export type BlockerName = (typeof BLOCKER_NAMES)[number]
 
 export interface PlanBlocker {
   readonly name: BlockerName

@@ -10,6 +10,7 @@ import {
   readRewindState,
   readStatus,
 } from '@lockstep/store'
+import { whyWaiting } from './describe-status.js'
 
 /** A running rewind as it is now. */
 export interface RewindProgress {
@@ -64,7 +65,7 @@ async function readProgress(db: Database, rewindId: string): Promise<RewindProgr
       rewindId,
       timestamp: rewind?.timestamp ?? (0n as TimeUs),
       done,
-      waitingFor: waiting.map((chain) => ({ chain, why: whyWaiting(status.get(chain)) })),
+      waitingFor: waiting.map((chain) => ({ chain, why: whyOf(status.get(chain)) })),
       finished: rewind === null || rewind.finishedAt !== null || rewind.cancelledAt !== null,
       cancelled: rewind?.cancelledAt != null,
       paused: state.pause !== null,
@@ -72,7 +73,6 @@ async function readProgress(db: Database, rewindId: string): Promise<RewindProgr
   })
 }
 
-function whyWaiting(status: ChainStatus | undefined): string {
-  if (status === undefined || status.worker === null) return 'no worker; carried out from here'
-  return status.phase === 'rewinding' ? 'its worker removes' : 'its worker has not begun'
-}
+const ALONE = 'no worker; carried out from here'
+const whyOf = (status: ChainStatus | undefined): string =>
+  status === undefined ? ALONE : whyWaiting(status, ALONE)

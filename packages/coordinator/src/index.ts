@@ -1,7 +1,7 @@
 export { type CoordinateOptions, coordinate } from './coordinate.js'
 export { type ChainView, describeChain, readStatusView, type StatusView } from './describe-status.js'
 export type { Refetch } from './estimate-duration.js'
-export { type BlockerName, findBlockers, type PlanBlocker } from './find-blockers.js'
+export { BLOCKER_NAMES, type BlockerName, findBlockers, type PlanBlocker } from './find-blockers.js'
 export { type FollowOptions, followRewind, type RewindProgress } from './follow-rewind.js'
 export { type RewindHistory, readForks, readHistory, readOneRewind } from './history.js'
 export {

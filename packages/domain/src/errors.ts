@@ -118,7 +118,7 @@ export class DeepReorgError extends LockstepError {
     super(
       `Chain ${chain}: the node no longer agrees on any stored block within ${depthMax} heights; ` +
         `at block ${checked} it has ${shortHash(reported)} where ${shortHash(stored)} is stored.`,
-      `Nothing was deleted. If the node is right, run "lockstep rewind --to <a time before the fork>", or raise ` +
+      `Nothing was deleted. If the node is right, run "lockstep rewind --to <a time before the fork> --force fork", or raise ` +
         `chains.${chain}.maxRollbackDepth; if it is wrong, use another node.`,
       { chain, checked, depthMax, stored, reported },
     )

@@ -27,10 +27,7 @@ export async function rewindStatus(words: AuditWords): Promise<void> {
       return print(words, 'No rewind is running. "lockstep rewind history" shows earlier ones.', null)
     const history = await readOneRewind(db, view.state.lock.rewindId)
     const waiting = view.chains.filter(({ phase }) => phase === 'rewinding')
-    const lines = waiting.map(
-      ({ chain, worker, reason }) =>
-        `  ${chain}: ${reason ?? (worker === null ? 'no worker' : 'its worker is on it')}`,
-    )
+    const lines = waiting.map(({ chain, reason }) => `  ${chain}: ${reason}`)
     print(words, [formatRewind(history), '', 'Waiting for:', ...lines].join('\n'), {
       ...(historyJson(history) as object),
       waitingFor: waiting.map(({ chain }) => chain),

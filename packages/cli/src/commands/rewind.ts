@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import {
+  BLOCKER_NAMES,
   followRewind,
   leaveCutHints,
   planRewind,
@@ -43,6 +44,7 @@ export interface RewindWords extends GlobalWords {
 /** `lockstep rewind --to <when>`: plan, question, request, and following to the end. */
 export async function rewind(words: RewindWords): Promise<void> {
   const moment = momentOf(words)
+  refuseUnknownBlockers(words.force)
   await withSession(words, openQuietLogger(words), async (session) => {
     const { options, db, sourceOf } = session
     const timestamp = await againWhereLost(() => resolveMoment(db, moment, sourceOf))
@@ -52,6 +54,7 @@ export async function rewind(words: RewindWords): Promise<void> {
       timeoutMs: options.rewind.searchTimeoutMs,
     }
     const plan = await againWhereLost(() => planRewind(db, timestamp, planOptions))
+    refuseUnknownChains(words.force, plan)
     if (words.dryRun) return print(words, formatPlan(plan), { plan: planJson(plan) })
     if (!words.json) process.stdout.write(`${formatPlan(plan)}\n\n`)
     refuseBlockers(plan, words.force)
@@ -76,6 +79,31 @@ function momentOf(words: RewindWords): Moment {
   }
   return parseMoment(words.to)
 }
+
+/** A `--force` that forces nothing is a slip, and would leave its writer believing that something was forced. */
+function refuseUnknownBlockers(forced: readonly string[]): void {
+  const known: readonly string[] = BLOCKER_NAMES
+  const unknown = forced.find((word) => !known.includes(blockerOf(word)))
+  if (unknown === undefined) return
+  throw new BadInputError(
+    `"--force ${unknown}" names no blocker.`,
+    `Nothing was changed. Use one of ${known.join(', ')}, or one for a single chain: <chain>:${known[0]}.`,
+  )
+}
+
+function refuseUnknownChains(forced: readonly string[], plan: RewindPlan): void {
+  const known: readonly string[] = plan.chains.map(({ chain }) => chain)
+  const unknown = forced.find((word) => word !== blockerOf(word) && !known.includes(chainOf(word)))
+  if (unknown === undefined) return
+  throw new BadInputError(
+    `"--force ${unknown}" names a chain that this rewind does not have.`,
+    `Nothing was changed. Its chains are ${known.join(', ')}.`,
+  )
+}
+
+/** `refetch`, of `refetch` and of `osmosis:refetch`. */
+const blockerOf = (word: string): string => word.slice(word.indexOf(':') + 1)
+const chainOf = (word: string): string => word.slice(0, word.indexOf(':'))
 
 /** Each blocker asks for its own `--force`, so that nobody waves through what was not read. */
 function refuseBlockers(plan: RewindPlan, forced: readonly string[]): void {

@@ -34,6 +34,7 @@ export async function verify(words: VerifyWords): Promise<void> {
     throw new BadInputError('--from is a height of one chain.', 'Name the chain with --chain.')
   }
   await withSession(words, openQuietLogger(words), async (session) => {
+    if (words.chain !== undefined) await refuseUnaskable(session, words.chain, from)
     const { stop, dispose } = listenForStop(() => {})
     try {
       const results: ChainVerification[] = []
@@ -48,7 +49,6 @@ export async function verify(words: VerifyWords): Promise<void> {
           process.stdout.write(`${options.chain}: ${each}\n`)
         results.push(result)
       }
-      if (results.length === 0) throw unknownChain(words.chain ?? '')
       if (!words.json) await tellUnverified(session)
       process.stdout.write(`${words.json ? JSON.stringify(results, null, 2) : formatVerification(results)}\n`)
       if (results.some(({ problems, notCompared }) => problems.length + notCompared.length > 0))
@@ -57,6 +57,26 @@ export async function verify(words: VerifyWords): Promise<void> {
       dispose()
     }
   })
+}
+
+/** Nothing to compare must not read as "agrees". */
+async function refuseUnaskable(session: Session, word: string, from: Height | null): Promise<void> {
+  const { db, options } = session
+  const configured = options.chains.find(({ chain }) => chain === word)
+  if (configured === undefined) {
+    const registered = (await db.transaction(readChains)).some(({ chain }) => chain === word)
+    throw registered ? chainWithoutNode(word) : unknownChain(word)
+  }
+  if (from === null) return
+  const { chain } = configured
+  const stored = (await db.transaction((tx) => readCheckpoint(tx, chain)))?.height ?? null
+  if (stored !== null && from <= stored) return
+  throw new BadInputError(
+    stored === null
+      ? `Nothing is stored of ${chain} yet, so there is nothing to verify from ${from} on.`
+      : `There is nothing to verify from ${from} on: ${chain} is stored up to ${stored}.`,
+    stored === null ? 'See "lockstep status".' : `Give --from a height up to ${stored}.`,
+  )
 }
 
 /** Chains with data and without nodes. */
@@ -157,6 +177,12 @@ function heightOf(word: string): Height {
     throw new BadInputError(`"${word}" is no height.`, 'Give a whole number.')
   }
 }
+
+const chainWithoutNode = (chain: string): LockstepError =>
+  new BadInputError(
+    `${chain} is not in this config, so there is no node to ask.`,
+    'Use the config that has it, or compare two databases with "lockstep digest".',
+  )
 
 const unknownChain = (chain: string): LockstepError =>
   new BadInputError(
