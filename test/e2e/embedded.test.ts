@@ -48,7 +48,7 @@ async function chainNow(): Promise<StatusJson['chains'][number] | null> {
   return code === 0 ? ((JSON.parse(stdout) as StatusJson).chains[0] ?? null) : null
 }
 
-const DOWN = `lockstep: The database at the embedded PostgreSQL cannot be used: it does not run (its data: .lockstep/pg/data).
+const DOWN = `lockstep: The database at .lockstep/pg/data (embedded PostgreSQL) cannot be used: it does not run.
 Hint: Start it with "lockstep start", which runs it as long as it runs itself, or set DATABASE_URL to a PostgreSQL of your own.
 `
 
@@ -76,7 +76,7 @@ test('start brings it, and other commands find it', async () => {
   expect(chain.worker).not.toBeNull()
   const rewound = await lockstep('rewind', '--to', 'alpha:2', '--yes')
   expect(rewound.stderr).not.toMatch(/Hint/)
-  expect(rewound.stdout).toMatch(/alpha: back to block 2; 1 blocks and 1 events removed/)
+  expect(rewound.stdout).toMatch(/alpha: back to block 2; 1 block and 1 event removed/)
   expect(rewound.code).toBe(0)
   await waitUntil('alpha at its head again', async () => (await chainNow())?.checkpoint === 3)
 })

@@ -54,8 +54,8 @@ export async function databaseUrl(options: LockstepOptions): Promise<string> {
   const found = await findEmbeddedPostgres(projectDirOf(options))
   if (!found.down) return found.url
   throw new DatabaseUnavailableError(
-    'the embedded PostgreSQL',
-    `it does not run${found.exists ? '' : ', and has never run'} (its data: ${relative('.', found.dataDir) || found.dataDir}).`,
+    `${relative('.', found.dataDir) || found.dataDir} (embedded PostgreSQL)`,
+    `it does not run${found.exists ? '' : ', and has never run'}.`,
     'Start it with "lockstep start", which runs it as long as it runs itself, or set DATABASE_URL to a PostgreSQL of your own.',
   )
 }

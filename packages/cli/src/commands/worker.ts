@@ -11,12 +11,13 @@ import { listenForStop } from '../stop-signals.js'
 export async function worker(chainWord: string, words: GlobalWords): Promise<void> {
   const options = readConfig(words)
   const chain = chainOf(options, chainWord)
-  const logger = openLogger(words).child({ chain: chain.chain })
+  const root = openLogger(words)
+  const logger = root.child({ chain: chain.chain })
   const db = openDatabase(options, await databaseUrl(options), logger)
   const { stop, dispose } = listenForStop((signal) => logger.info({ signal }, 'stop was asked for'))
   try {
     await checkRegistered(db, chain)
-    await follow(options, chain, db, logger, stop)
+    await follow(options, chain, db, root, stop)
   } catch (error) {
     if (error instanceof LockstepError) logger.error({ err: error }, 'worker ended')
     throw error
@@ -30,11 +31,11 @@ async function follow(
   options: LockstepOptions,
   chain: ChainOptions,
   db: Database,
-  logger: Logger,
+  root: Logger,
   stop: AbortSignal,
 ): Promise<void> {
   const listener = Listener.open(db)
-  const source = createSource(chain, logger)
+  const source = createSource(chain, root) // its lines name the chain themselves
   try {
     await runChainWorker(
       {
@@ -46,7 +47,7 @@ async function follow(
         db,
         listener,
         source,
-        logger,
+        logger: root.child({ chain: chain.chain }),
         onStep: faultFromEnvironment(process.env),
       },
       stop,

@@ -1,6 +1,6 @@
 import type { RewindPlan, RewindProgress } from '@lockstep/coordinator'
 import { createLogUpdate } from 'log-update'
-import { formatChainDone, formatEstimate } from './rewind.js'
+import { formatChainDone, formatCounts, formatEstimate } from './rewind.js'
 
 const BAR = 20
 
@@ -38,11 +38,11 @@ export class FollowView {
     const { removalSeconds } = this.plan
     const expected = removalSeconds === null ? '' : `; ${formatEstimate(removalSeconds)} was expected`
     const waiting = progress.waitingFor.map(({ chain, why }) => {
-      const { blocks, events } = this.plan.chains.find((each) => each.chain === chain) ?? {
+      const goes = this.plan.chains.find((each) => each.chain === chain) ?? {
         blocks: 0,
         events: 0,
       }
-      return `  ${'░'.repeat(BAR)}  ${chain}: ${why}; ${blocks} blocks and ${events} events go (${seconds} s${expected})`
+      return `  ${'░'.repeat(BAR)}  ${chain}: ${why}; ${formatCounts(goes)} go (${seconds} s${expected})`
     })
     return [
       ...[...back.values()].map((record) => `  ${'█'.repeat(BAR)}${formatChainDone(record)}`),

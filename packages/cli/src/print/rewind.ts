@@ -75,7 +75,7 @@ export function formatSummary(end: RewindProgress): string {
   const events = end.done.reduce((sum, { removed }) => sum + removed.events, 0)
   const blocks = end.done.reduce((sum, { removed }) => sum + removed.blocks, 0)
   const next = end.paused ? 'Everything stays paused until "lockstep resume".' : 'Fetching goes on.'
-  return `All ${end.done.length} chains are back: ${blocks} blocks and ${events} events were removed. ${next}`
+  return `All ${end.done.length} chains are back: ${formatCounts({ blocks, events })} were removed. ${next}`
 }
 
 function describeCut(plan: ChainPlan): string {
@@ -105,14 +105,17 @@ export const planJson = (plan: RewindPlan): unknown => ({
 const checkpointJson = (checkpoint: Checkpoint | null): unknown =>
   checkpoint && { height: checkpoint.height, hash: checkpoint.hash, time: formatTime(checkpoint.time) }
 
+/** `7 blocks and 1 event` */
+export const formatCounts = ({ blocks, events }: Pick<ChainPlan, 'blocks' | 'events'>): string =>
+  `${blocks} block${blocks === 1 ? '' : 's'} and ${events} event${events === 1 ? '' : 's'}`
+
 /** One chain that has gone back. */
 export function formatChainDone(record: RewindChainRecord): string {
   const where =
     record.from === null
       ? 'nothing to remove'
       : `back to ${record.cut === null ? 'before its start' : `block ${record.cut}`}`
-  const { blocks, events } = record.removed
-  return `  ${record.chain}: ${where}; ${blocks} blocks and ${events} events removed in ${record.seconds.toFixed(3)} s`
+  return `  ${record.chain}: ${where}; ${formatCounts(record.removed)} removed in ${record.seconds.toFixed(3)} s`
 }
 
 export const progressJson = (progress: RewindProgress): unknown => ({

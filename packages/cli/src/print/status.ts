@@ -19,8 +19,8 @@ const NUMBERS = new Set([2, 4, 5, 6, 7, 8, 9])
 export function formatStatus(view: StatusView): string {
   const table = formatTable(HEADER, view.chains.map(row), NUMBERS)
   const reasons = view.chains
-    .filter((chain) => chain.reason !== null)
-    .map((chain) => `${chain.chain}: ${chain.reason}`)
+    .filter(({ reason }) => reason !== null)
+    .map(({ chain, reason }) => `${chain}: ${reason?.replace(`Chain ${chain}: `, '')}`) // errors name it themselves
   const gaps = view.chains.flatMap(({ chain, gaps }) => gaps.map((gap) => `${chain}: ${describeGap(gap)}`))
   const { lock, pause, waitingFor } = view.state
   const rewind =
