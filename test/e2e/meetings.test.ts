@@ -79,17 +79,20 @@ const lockWaits = (kind: string) =>
 
 test('a request that waits for the row which the last chain is just deleting starts as a new one', async () => {
   await startWorkers({ gamma: 'stop@chain.own_row_deleted' })
+  const gamma = workers[2] as Program
+  gamma.kill('SIGSTOP') // else it may be the first, and hold the lock's row that the others need
   await project.succeed(rewindWords(200))
   await only('gamma')
+  gamma.kill('SIGCONT')
   const inRelease = `pg_stat_activity where state = 'idle in transaction' and datname = current_database()`
   await waitUntil('gamma in its release', async () => (await project.count(inRelease)) > 0)
   const deeper = project.lockstep(rewindWords(100))
   await waitUntil('a request that waits for the row', async () => {
     return (await lockWaits(`l.locktype in ('transactionid', 'tuple')`)) > 0
   })
-  const { stdout } = await keepAwake(workers[2] as Program, deeper.ended())
+  const { stdout } = await keepAwake(gamma, deeper.ended())
   expect(stdout).toMatch(/^Rewind \S+ to \S+ was started: all chains pause\.$/m)
-  await keepAwake(workers[2] as Program, project.released()) // its second release has the step too
+  await keepAwake(gamma, project.released()) // its second release has the step too
   await project.reached(heads())
   expect(await project.count('rewind where deepened = 0 and finished_at is not null')).toBe(2)
 })
