@@ -88,6 +88,8 @@ class ChainFollower {
   #gapIsNext = false
   readonly #gapBackoff: Backoff
   #gapRestsUntil = Number.NEGATIVE_INFINITY
+  /** Why the gap rests, for as long as gaps are open; null: it goes well. */
+  #gapTrouble: string | null = null
 
   constructor(
     readonly worker: WorkerOptions,
@@ -198,7 +200,8 @@ class ChainFollower {
         return
       }
       this.#backoff.reset()
-      if (step.do === 'finish') progress.enter('finished', `block ${options.endHeight} is stored`)
+      if (this.#gaps.length > 0) progress.enter('waiting', this.#gapTrouble)
+      else if (step.do === 'finish') progress.enter('finished', `block ${options.endHeight} is stored`)
       else progress.atHead(this.#tip, step.for)
       return this.#lookAgain(heard, signal)
     }
@@ -215,7 +218,10 @@ class ChainFollower {
     const open = this.#gaps.length > 0
     // While work fails again and again, "waiting" and its reason stay until something is stored.
     if (!this.#backoff.failing)
-      this.progress.enter(step.do === 'range' || open ? 'backfill' : 'live', describeGaps(this.#gaps))
+      this.progress.enter(
+        step.do === 'range' || open ? 'backfill' : 'live',
+        this.#gapTrouble ?? describeGaps(this.#gaps),
+      )
     const source = worker.source.asking({ children: this.#children, only: null })
     const taken =
       step.do === 'range'
@@ -245,6 +251,7 @@ class ChainFollower {
     this.#gaps = filled.gaps
     for (const child of filled.children) this.#children.add(child)
     this.#gapBackoff.reset()
+    this.#gapTrouble = null
     this.progress.stored(filled)
     if (this.#gaps.length === 0) worker.logger.info({ to: filled.piece.to }, 'gaps were filled')
   }
@@ -255,7 +262,8 @@ class ChainFollower {
     this.#forget()
     const waitMs = this.#gapBackoff.next()
     this.#gapRestsUntil = Date.now() + waitMs
-    this.progress.enter('backfill', `${describeGaps(this.#gaps)}; ${error.message}`)
+    this.#gapTrouble = `${describeGaps(this.#gaps)}; ${error.message}`
+    this.progress.enter('waiting', this.#gapTrouble)
     if (this.#gapBackoff.worthALine)
       this.worker.logger.warn({ err: error, waitMs }, 'gap could not be filled and is tried again')
     return null
@@ -306,6 +314,7 @@ class ChainFollower {
     this.#children = children
     this.#gaps = gaps
     this.#gapIsNext = false
+    if (gaps.length === 0) this.#gapTrouble = null
     this.#adopts = changed // a write, so not before the look for a rewind or pause
     this.#loaded = true
     await setKeepOrphans(this.worker.db, this.worker.options.chain, this.worker.options.keepOrphans)
