@@ -16,6 +16,7 @@ import {
   addressOf,
   type BlockWish,
   evmChainOptions,
+  RpcFault,
   type SimulatedEvmNode,
   TRANSFER_EVENT,
   transferLog,
@@ -305,6 +306,30 @@ test('what a node of another branch, or a lying one, gives for a gap is not stor
   expect(await ofContract(stage)).toEqual({ a: 60 })
   await worker.stop()
   await lying.close()
+  await index(stage, node, after)
+  await stage.expectFresh(after)
+})
+
+test('a node that refuses what a gap needs holds up neither the way forward nor itself: the gap is asked for ever more seldom', async () => {
+  const node = await scene.evm(blocks(1, 60))
+  const [before, after] = [options(node, [token('a', A)]), options(node, [token('a', A), token('b', B)])]
+  const stage = await scene.deploy(before)
+  await index(stage, node, before)
+  let refused = 0
+  node.answer('eth_getLogs', ([filter], honest) => {
+    if (String((filter as { address?: unknown }).address) !== B) return honest()
+    refused += 1
+    throw new RpcFault(-32000, 'old logs are offline')
+  })
+  const worker = stage.work(after, { retry: { firstMs: 20, mostMs: 60_000 } })
+  await stage.untilPhase('alpha', 'waiting', /old logs are offline/)
+  for (let round = 0; round < 20; round++) {
+    node.extend(blocks(61 + round, 61 + round))
+    await stage.untilAt('alpha', headOf(node))
+  }
+  expect(refused).toBeLessThanOrEqual(14) // 20 ms, 40 ms … : by the 14th try two minutes have passed
+  await worker.stop()
+  node.answer('eth_getLogs', (_, honest) => honest())
   await index(stage, node, after)
   await stage.expectFresh(after)
 })
